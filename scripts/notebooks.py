@@ -61,7 +61,7 @@ def read(path: Path, root: Path = ROOT) -> NotebookNode:
     """
     try:
         with path.open(encoding="utf-8") as stream:
-            notebook: NotebookNode = nbformat.reads(stream.read(), as_version=4)  # type: ignore[no-untyped-call]
+            notebook: NotebookNode = nbformat.reads(stream.read(), as_version=4)
         nbformat.validate(notebook)
     except (OSError, ValueError, nbformat.ValidationError, AttributeError, KeyError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
