@@ -1,0 +1,44 @@
+"""``modelcall`` on the command line: finds the subcommand and hands over to it.
+
+Each subcommand is a module of ``modelcall.cli`` (see there), entered in ``COMMANDS``. Exit status 0 is
+success, 1 is a finding, such as a ledger entry that does not hold, and 2 is a mistake in the call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from modelcall import __version__
+from modelcall.cli import ledger
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS: dict[str, ModuleType] = {"ledger": ledger}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand and return its exit status; without one, print the help.
+
+    Raises:
+        SystemExit: what argparse raises for ``--help``, ``--version`` and mistakes.
+
+    >>> main(["ledger", "show", "B-nothing"])
+    2
+    """
+    parser = argparse.ArgumentParser(prog="modelcall", description="Tools of the textbook The Model Call.")
+    parser.add_argument("--version", action="version", version=f"modelcall {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, module in COMMANDS.items():
+        module.configure(commands.add_parser(name, help=module.HELP, description=module.HELP))
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    return int(COMMANDS[arguments.command].run(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
