@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import hashlib
+import json
 import os
 import re
 import tempfile
@@ -59,13 +60,20 @@ def read(path: Path, root: Path = ROOT) -> NotebookNode:
     Raises:
         BookError: the file is no notebook in the format 4.
     """
+    name = relative(path, root)
     try:
-        with path.open(encoding="utf-8") as stream:
-            notebook: NotebookNode = nbformat.reads(stream.read(), as_version=4)
-        nbformat.validate(notebook)
-    except (OSError, ValueError, nbformat.ValidationError, AttributeError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise BookError(f"{relative(path, root)}: cannot be read as a notebook: {reason}") from error
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(data, dict) or data.get("nbformat") != 4:
+            raise ValueError("it is not in the format 4 of notebooks")
+        if data.get("nbformat_minor", 0) < 5:  # as Colab writes them: cells have no ids yet
+            data["nbformat_minor"] = 5
+            for number, cell in enumerate(data["cells"], 1):
+                cell["id"] = f"cell-{number}"
+        nbformat.validate(data)
+        notebook: NotebookNode = nbformat.reads(json.dumps(data), as_version=4)
+    except (OSError, ValueError, TypeError, KeyError, nbformat.ValidationError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise BookError(f"{name}: cannot be read as a notebook: {reason}") from error
     return notebook
 
 
