@@ -1,0 +1,121 @@
+"""The site's fonts: subsets of the faces in the pinned font packages, as WOFF2, cached.
+
+A subset covers Latin text and what the pages use beyond it. The maths face keeps its MATH table and the
+glyph variants that stretchy brackets are built from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from importlib.metadata import PackagePath, distribution
+from pathlib import Path
+
+from .pandoc import write_atomic
+
+__all__ = ["fonts", "licences"]
+
+# File on the site -> (distribution, file in it, limits of its axes).
+_FACES: dict[str, tuple[str, str, dict[str, float | tuple[float, float]]]] = {
+    "serif.woff2": ("fontpkg-ibm-plex-serif", "IBMPlexSerif-Regular.ttf", {}),
+    "serif-italic.woff2": ("fontpkg-ibm-plex-serif", "IBMPlexSerif-Italic.ttf", {}),
+    "serif-semibold.woff2": ("fontpkg-ibm-plex-serif", "IBMPlexSerif-SemiBold.ttf", {}),
+    "sans.woff2": ("fontpkg-ibm-plex-sans", "IBMPlexSans[wdth,wght].ttf", {"wdth": 100, "wght": (400, 700)}),
+    "sans-italic.woff2": (
+        "fontpkg-ibm-plex-sans", "IBMPlexSans-Italic[wdth,wght].ttf", {"wdth": 100, "wght": (400, 700)},
+    ),
+    "mono.woff2": ("fontpkg-ibm-plex-mono", "IBMPlexMono-Regular.ttf", {}),
+    "math.woff2": ("ziamath", "STIXTwoMath-Regular.ttf", {}),
+}  # fmt: skip
+_LATIN = [
+    *range(0x20, 0x7F),
+    *range(0xA0, 0x180),
+    *range(0x2010, 0x2027),
+    *range(0x2030, 0x203B),
+    0x20AC,
+    0x2122,
+]
+_SYMBOLS = [
+    *range(0x391, 0x3CA),
+    *range(0x2190, 0x2194),
+    0x2212,
+    0x2248,
+    0x2260,
+    0x2264,
+    0x2265,
+    0x221E,
+    0x2713,
+]
+# Mathematical italics: a browser takes them for every one-letter identifier.
+_MATHS = [
+    *range(0x1D434, 0x1D468),
+    *range(0x1D6E2, 0x1D71C),
+    0x210E,
+    *range(0x2200, 0x2300),
+    *range(0x27E6, 0x27EB),
+]
+# Beyond HarfBuzz's defaults: tabular figures, and the variants that formulas need.
+_FEATURES = ("tnum", "zero", "ssty", "dtls", "flac")
+_RECIPE = "5"  # changes when the way of subsetting does
+
+
+def fonts(text: str, cache: Path) -> dict[str, bytes]:
+    """Return file name -> WOFF2 bytes of every face, covering the characters of ``text``."""
+    wanted = sorted({*_LATIN, *_SYMBOLS, *map(ord, set(text))})
+    found: dict[str, bytes] = {}
+    for name, (package, file, limits) in _FACES.items():
+        codes = sorted({*wanted, *_MATHS}) if name == "math.woff2" else wanted
+        path = Path(str(_file(package, file).locate()))
+        recipe = repr((_RECIPE, name, path.stat().st_size, distribution(package).version, codes))
+        stored = cache / f"{hashlib.sha256(recipe.encode()).hexdigest()[:32]}.woff2"
+        if not stored.is_file():
+            write_atomic(stored, _subset(path, codes, limits))
+        found[name] = stored.read_bytes()
+    return found
+
+
+def licences(cache: Path) -> dict[str, str]:
+    """Return file name -> licence text of each font family on the site."""
+    plex = Path(str(_file("fontpkg-ibm-plex-serif", "LICENSE").locate())).read_text(encoding="utf-8")
+    stored = cache / "stix-two-math.txt"
+    if not stored.is_file():
+        # The package's own licence covers its code; the font says its terms in its name table.
+        from fontTools.ttLib import TTFont  # noqa: PLC0415
+
+        names = TTFont(str(_file("ziamath", "STIXTwoMath-Regular.ttf").locate()), lazy=True)["name"]
+        lines = [names.getDebugName(number) or "" for number in (4, 0, 13, 14)]
+        write_atomic(stored, "\n\n".join(lines).encode())
+    return {"ibm-plex.txt": plex, "stix-two-math.txt": stored.read_text(encoding="utf-8")}
+
+
+def _file(package: str, *names: str) -> PackagePath:
+    for file in distribution(package).files or ():
+        if file.name in names:
+            return file
+    raise FileNotFoundError(f"package {package} has no file {names[0]}")
+
+
+def _subset(path: Path, codes: list[int], limits: dict[str, float | tuple[float, float]]) -> bytes:
+    import uharfbuzz as hb  # noqa: PLC0415 - only when a face is not cached
+    from fontTools.ttLib.woff2 import compress  # noqa: PLC0415
+
+    face = hb.Face(hb.Blob.from_file_path(str(path)))
+    wanted = hb.SubsetInput()
+    wanted.unicode_set.update(code for code in codes if code > 0x1F)
+    wanted.layout_feature_tag_set.update(int.from_bytes(tag.encode()) for tag in _FEATURES)
+    wanted.flags = hb.SubsetFlags.NO_HINTING
+    wanted.name_id_set.update((0, 1, 2, 13, 14))  # names, copyright and licence stay
+    for axis, limit in limits.items():
+        if isinstance(limit, tuple):
+            wanted.set_axis_range(face, axis, *limit)
+        else:
+            wanted.pin_axis_location(face, axis, limit)
+    out = io.BytesIO()
+    compress(io.BytesIO(hb.subset(face, wanted).blob.data), out)
+    return out.getvalue()
+
+
+def used_characters(*pages: str) -> str:
+    """The distinct characters that HTML pages show, entities excepted."""
+    return "".join(sorted(set(re.sub(r"<[^>]*>", "", "".join(pages)))))
