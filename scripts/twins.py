@@ -173,8 +173,7 @@ def to_text(cells: Sequence[Cell], name: str) -> str:
                 first = cell.source.split("\n", 1)[0][:60]
                 raise BookError(
                     f"{name}: cell {number} ({first!r}) cannot be written as text: it would read back as "
-                    "something else (a line '+++', a fence that is not closed, a cell inside the prose, or an "
-                    "odd character)"
+                    "something else (a line '+++', an open fence, a cell inside the prose, an odd character)"
                 )
         raise BookError(f"{name}: cannot be written as text and read back")
     return text
