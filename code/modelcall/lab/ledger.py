@@ -22,6 +22,7 @@ __all__ = [
     "Entry",
     "LedgerError",
     "Problem",
+    "Relation",
     "Report",
     "agrees",
     "check",

@@ -53,7 +53,7 @@ class Entry(BaseModel):
     sets the two, read "computed ``relation`` stated"; ``tolerance`` is half a unit of the last printed digit.
 
     >>> Entry(id="B-x", section="B.1.2", statement="Two and two are five.", stated=5, computed=4,
-    ...       verdict="erratum", severity="material", pending="ch01").source
+    ...       verdict="erratum", severity="material", note="It is four.", pending="ch01").source
     'B'
     """
 
