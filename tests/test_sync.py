@@ -681,9 +681,7 @@ CELLS = st.builds(
 ).filter(lambda cell: bool(cell.source))
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
-@given(st.lists(CELLS, max_size=4))
-def test_text_round_trips_or_is_refused(cells: list[Cell]) -> None:
+def round_trips_or_is_refused(cells: list[Cell]) -> None:
     try:
         text = twins.to_text(cells, "t")
     except BookError as error:
@@ -693,6 +691,19 @@ def test_text_round_trips_or_is_refused(cells: list[Cell]) -> None:
     read = jupytext.reads(text, fmt="md:myst")
     assert [twins._cell(c.cell_type, c.source, c.metadata) for c in read.cells] == cells
     assert twins.with_header(text) == text
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(st.lists(CELLS, max_size=4))
+def test_text_round_trips_or_is_refused(cells: list[Cell]) -> None:
+    round_trips_or_is_refused(cells)
+
+
+@pytest.mark.long
+@settings(deadline=None, max_examples=10_000)
+@given(st.lists(CELLS, max_size=6))
+def test_text_round_trips_or_is_refused_many_times(cells: list[Cell]) -> None:
+    round_trips_or_is_refused(cells)
 
 
 @settings(deadline=None, derandomize=True, max_examples=100)
