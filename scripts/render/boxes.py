@@ -55,7 +55,7 @@ class Boxes(Walker):
     def attribute_words(self, text: str) -> list[Node]:
         raise NotImplementedError
 
-    def on_Div(self, node: Node) -> list[Node] | None:
+    def on_div(self, node: Node) -> list[Node] | None:
         attr, content = node["c"]
         identifier, classes, attributes = attr
         kind = kind_of(identifier)
@@ -87,7 +87,7 @@ class Boxes(Walker):
             return self.grid(columns, self.walk(content))
         return None
 
-    def on_Span(self, node: Node) -> list[Node] | None:
+    def on_span(self, node: Node) -> list[Node] | None:
         (identifier, classes, rest), content = node["c"]
         if "aside" in classes or "column-margin" in classes:
             attr = [identifier, ["margin-note"], [["role", "note"]]]

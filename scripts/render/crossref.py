@@ -95,13 +95,13 @@ class Resolver(Walker):
         self.cell = 0
         self.cites = False
 
-    def on_RawBlock(self, node: Node) -> list[Node] | None:  # noqa: N802 - named after Pandoc's types
+    def on_rawblock(self, node: Node) -> list[Node] | None:
         if node["c"][0] != "cell":
             return None
         self.cell = int(node["c"][1])
         return []
 
-    def on_Cite(self, node: Node) -> list[Node] | None:  # noqa: N802
+    def on_cite(self, node: Node) -> list[Node] | None:
         citations = node["c"][0]
         kinds = [kind_of(one["citationId"]) for one in citations]
         if not any(kinds):

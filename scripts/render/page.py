@@ -6,7 +6,6 @@ The markup works without JavaScript and from ``file://``: every address is relat
 from __future__ import annotations
 
 import html
-import json
 import re
 from dataclasses import dataclass, field
 from string import Template
@@ -77,9 +76,7 @@ def page_html(template: str, book: Book, site: list[Built], built: Built) -> str
         description=html.escape(description),
         up=up,
         home=up + site[0].page.output,
-        preload=json.dumps(
-            ["serif", "sans"] + ["mono"] * ("<code" in built.body) + ["math"] * ("<math" in built.body)
-        ),
+        math=f'\n<link rel="stylesheet" href="{up}assets/math.css">' if "<math" in built.body else "",
         navigation=_navigation(site, built),
         contents=_contents(book, built),
         body=built.body,

@@ -86,7 +86,7 @@ class Pandoc:
 
 def _wheel() -> str | None:
     try:
-        import pypandoc  # noqa: PLC0415 - only if the system has no Pandoc
+        import pypandoc
 
         return str(pypandoc.get_pandoc_path())
     except (ImportError, OSError):
@@ -97,7 +97,7 @@ def _identity() -> str:
     """What changes when another Pandoc is installed, without starting it."""
     path = shutil.which("pandoc") or ""
     if not path:
-        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+        from importlib.metadata import PackageNotFoundError, version
 
         try:
             return f"pypandoc_binary {version('pypandoc_binary')}"

@@ -208,7 +208,7 @@ def _files(
     index = [e for b in site for e in search.entries(b.page.output, search.words(b.label), b.body)]
     files["assets/search-index.js"] = search.script(index).encode()
     for name, data in fonts(used_characters(*pages.values()), cache / "fonts").items():
-        files[f"assets/fonts/{name}"] = data
+        files[f"assets/{name}"] = data
     for name, text in licences(cache / "fonts").items():
         files[f"assets/licences/{name}"] = text.encode()
     for draft in drafts:

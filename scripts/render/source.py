@@ -169,7 +169,7 @@ def _options(source: Source, cell: Cell, text: str, problems: Problems) -> str:
         allowed = OPTIONS.get(key, ())
         if key not in OPTIONS:
             problems.add(place, f"unknown cell option {key!r}; supported: {', '.join(sorted(OPTIONS))}")
-        elif allowed and not any(value is one or value == one and isinstance(one, str) for one in allowed):
+        elif allowed and not any(value is one or (value == one and isinstance(one, str)) for one in allowed):
             problems.add(place, f"option {key!r}: expected one of {allowed}, found {value!r}")
     return "\n".join(lines[count:]).strip("\n")
 

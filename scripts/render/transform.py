@@ -14,7 +14,6 @@ from typing import Any
 
 from .boxes import Boxes
 from .crossref import Target, kind_of
-from .source import Source
 from .svg import inline, png_size
 from .tree import Node, attribute, div, html_block, html_inline, inlines, plain_text, strings
 
@@ -43,7 +42,7 @@ class Transform(Boxes):
 
     # -- places, headings and text -------------------------------------------------------------------------
 
-    def on_RawBlock(self, node: Node) -> list[Node] | None:
+    def on_rawblock(self, node: Node) -> list[Node] | None:
         form, text = node["c"]
         if form == "cell":
             self.cell, self.marks = int(text), self.marks + 1
@@ -54,12 +53,12 @@ class Transform(Boxes):
             self.fail(text.split("\n")[0], f"raw {form} is not supported: {text.strip()[:40]!r}")
         return [node]
 
-    def on_RawInline(self, node: Node) -> list[Node] | None:
+    def on_rawinline(self, node: Node) -> list[Node] | None:
         if node["c"][0] != "html":
             self.fail(node["c"][1].strip(), f"raw {node['c'][0]} in the text: {node['c'][1].strip()[:40]!r}")
         return [node]
 
-    def on_Str(self, node: Node) -> list[Node] | None:
+    def on_str(self, node: Node) -> list[Node] | None:
         if "{{<" in node["c"]:
             self.fail("{{<", "shortcodes are not supported here (include stands alone on its line)")
         if match := re.search(r"\{#[\w-]+\}?", node["c"]):
@@ -68,7 +67,7 @@ class Transform(Boxes):
             )
         return None
 
-    def on_Header(self, node: Node) -> list[Node] | None:
+    def on_header(self, node: Node) -> list[Node] | None:
         level, (identifier, classes, rest), content = node["c"]
         numbered = "unnumbered" not in classes
         content = self.walk(content)
@@ -88,7 +87,7 @@ class Transform(Boxes):
             if chapter.isalpha():
                 content = [*strings(f"Appendix\xa0{chapter} — "), *content]
             elif chapter:
-                start = f'<span class="chapter-number">{chapter}</span>&nbsp; <span class="chapter-title">'
+                start = f'<span class="chapter-number">{chapter}&nbsp; </span><span class="chapter-title">'
                 content = [html_inline(start), *content, html_inline("</span>")]
         else:
             number = self.numbering.heading(level, identifier, numbered, self.cell)
@@ -96,7 +95,7 @@ class Transform(Boxes):
                 content = [html_inline(f'<span class="header-section-number">{number}</span> '), *content]
         return [{"t": "Header", "c": [level, [identifier, classes, rest], content]}]
 
-    def on_Para(self, node: Node) -> list[Node] | None:
+    def on_para(self, node: Node) -> list[Node] | None:
         """Number display formulas that carry an id, and lift them out of their paragraph."""
         out: list[Node] = []
         line: list[Node] = []
@@ -127,7 +126,7 @@ class Transform(Boxes):
         out += [{"t": "Para", "c": line}] if plain_text(line).strip() else []
         return list(self.walk(out))
 
-    def on_Link(self, node: Node) -> list[Node] | None:
+    def on_link(self, node: Node) -> list[Node] | None:
         attr, content, (href, title) = node["c"]
         path, mark, fragment = href.partition("#")
         if path.endswith((".ipynb", ".md", ".qmd")) and ":" not in path:
@@ -159,7 +158,7 @@ class Transform(Boxes):
         start = f'<figure id="{identifier}" class="quarto-float quarto-float-{kind}">'
         return [html_block(start), *inner, html_block("</figure>")]
 
-    def on_Figure(self, node: Node) -> list[Node] | None:
+    def on_figure(self, node: Node) -> list[Node] | None:
         (identifier, classes, rest), (_, caption), content = node["c"]
         words = self.walk(caption[0]["c"]) if caption else []
         image = self._only_image(content)
@@ -186,7 +185,7 @@ class Transform(Boxes):
             return only if only["t"] == "Image" else None
         return None
 
-    def on_Image(self, node: Node) -> list[Node] | None:
+    def on_image(self, node: Node) -> list[Node] | None:
         return self._image(node)
 
     def _image(self, node: Node) -> list[Node]:
@@ -218,7 +217,7 @@ class Transform(Boxes):
             if re.match(r"fig-|layout|tbl-|lst-|out-", key) and key not in _FLOAT_ATTRIBUTES:
                 self.fail(key if key in self.source.text else needle, f"attribute {key!r} is not supported")
 
-    def on_Table(self, node: Node) -> list[Node] | None:
+    def on_table(self, node: Node) -> list[Node] | None:
         attr, (short, caption), *rest = node["c"]
         words = caption[-1]["c"] if caption else []
         identifier = attr[0]
@@ -238,7 +237,7 @@ class Transform(Boxes):
         head = [html_block("<figcaption>"), {"t": "Plain", "c": words}, html_block("</figcaption>")]
         return [html_block("<figure>"), *head, *content, html_block("</figure>")]
 
-    def on_CodeBlock(self, node: Node) -> list[Node] | None:
+    def on_codeblock(self, node: Node) -> list[Node] | None:
         (identifier, classes, rest), text = node["c"]
         if classes and classes[0].startswith("{"):
             self.fail(classes[0], f"code fence {classes[0]!r}: executable cells live in notebooks")

@@ -1,6 +1,6 @@
 """Small pieces of Pandoc's JSON tree: constructors, plain text, and a little inline Markdown.
 
-``Walker`` visits a tree in document order; a subclass defines ``on_<Type>`` methods that return the elements
+``Walker`` visits a tree in document order; a subclass defines ``on_<type>`` methods that return the elements
 to put in place, or None to keep the element and go on inside it.
 """
 
@@ -98,7 +98,7 @@ class Walker:
                 if not (isinstance(item, dict) and "t" in item):
                     out.append(self.walk(item))
                     continue
-                handler = getattr(self, f"on_{item['t']}", None)
+                handler = getattr(self, f"on_{item['t'].lower()}", None)
                 new = handler(item) if handler else None
                 if new is not None:
                     out += new
