@@ -2,7 +2,7 @@
 
 Each entry is one short paragraph with an anchor, so that 299 of them stay readable on a phone and other pages
 can link to any: ``ledger.ipynb#B-20tok``. Errata come first, in full; their sections only point to them.
-A recomputed value is computed while the page is made; a pending one is the recorded value, and says so.
+What is recomputed is computed while the page is made; of a pending entry the recorded value is shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 _RELATION = {"=": "", "<": "under ", "<=": "at most ", ">": "over ", ">=": "at least "}
-_FUNCTION = re.compile(r"'(?:call|name)': '(modelcall\.[\w.]+)'")
+_PATH = r"'{}': '(modelcall\.[\w.]+)'"
 
 
 def number(value: float | int) -> str:
@@ -76,7 +76,8 @@ def entry_markdown(entry: Entry) -> str:
     head += f", {entry.severity}" if entry.severity else ""
     head += f" · {entry.place}" if entry.place else ""
     if entry.pending:
-        head += f" · *to be recomputed in chapter {int(entry.pending[2:])}*"
+        what = "taken up" if entry.verdict == "not-checkable" else "recomputed"
+        head += f" · *to be {what} in chapter {int(entry.pending[2:])}*"
     values = _values(entry)
     lines = [head, entry.statement, *([values] if values else []), *([entry.note] if entry.note else [])]
     return "\\\n".join(lines)
@@ -87,16 +88,19 @@ def _values(entry: Entry) -> str:
     if entry.unit == "stdout":
         return "Printed again to the letter by `" + "`, `".join(_functions(entry)) + "`."
     stated = entry.places if entry.places is not None else entry.stated
-    text = _with_unit("Stated", stated, entry.unit, entry.relation)
-    if computed is None:
-        return text
     how = "" if entry.pending else " With `" + "`, `".join(_functions(entry)) + "`."
-    return f"{text} {_with_unit('Recomputed', computed, entry.unit)}{how}"
+    found = "recorded" if entry.pending else "recomputed"
+    if entry.relation == "=" and computed is not None and value_markdown(stated) == value_markdown(computed):
+        return _with_unit(f"Stated and {found}", stated, entry.unit) + how
+    text = _with_unit("Stated", stated, entry.unit, entry.relation)
+    return text if computed is None else f"{text} {_with_unit(found.title(), computed, entry.unit)}{how}"
 
 
 def _functions(entry: Entry) -> list[str]:
-    """Return the package's functions in an entry's expression, each once, outermost first."""
-    return list(dict.fromkeys(_FUNCTION.findall(repr(entry.compute))))
+    """Return the package's functions that an entry calls, each once, outermost first; else what it names."""
+    text = repr(entry.compute)
+    found = re.findall(_PATH.format("call"), text) or re.findall(_PATH.format("name"), text)
+    return list(dict.fromkeys(found))
 
 
 def counts_markdown(report: Report) -> str:
@@ -141,8 +145,8 @@ def section_markdown(entries: list[Entry], section: str) -> str:
         ValueError: there is no such section.
 
     >>> from modelcall.lab.ledger import load
-    >>> print(section_markdown(load(), "B.1.2").splitlines()[-1][:8])
-    The ids
+    >>> print(section_markdown(load(), "B.1.2").splitlines()[0])
+    <span id="B-run-02">**B-run-02**</span> · **ok**\\
     """
     chosen = [entry for entry in entries if entry.section == section]
     if not chosen:
