@@ -44,6 +44,10 @@ class Page:
         """The relative way from the page to the site's root: "" or "../"."""
         return "../" * self.path.count("/")
 
+    def way_to(self, other: Page) -> str:
+        """The relative address of another page."""
+        return posixpath.relpath(other.output, posixpath.dirname(self.output) or ".")
+
     def resolve(self, href: str) -> str:
         """The path, from the root, of a path written on this page."""
         return posixpath.normpath(posixpath.join(posixpath.dirname(self.path), href))

@@ -109,7 +109,7 @@ class Resolver(Walker):
             return None
         if not all(kinds):
             ids = ", ".join("@" + one["citationId"] for one in citations)
-            place = self.source.where(self.cell, citations[0]["citationId"])
+            place = self.source.where(self.cell, "@" + citations[0]["citationId"])
             self.problems.add(place, f"a citation and a cross-reference in one bracket ({ids}); use two")
             return []
         out: list[Node] = []
@@ -138,7 +138,7 @@ class Resolver(Walker):
         elif citation["citationMode"]["t"] != "SuppressAuthor":
             text = strings(f"{target.word}\xa0")
         here = self.source.page
-        path = "" if target.page == here else here.up + target.page.output
+        path = "" if target.page == here else here.way_to(target.page)
         attr = ["", ["quarto-xref"], []]
         return [
             {"t": "Link", "c": [attr, [*text, *strings(target.number)], [f"{path}#{identifier}", ""]]},

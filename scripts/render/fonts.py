@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .pandoc import write_atomic
 
-__all__ = ["fonts", "licences"]
+__all__ = ["LICENCES", "fonts", "licences", "used_characters"]
 
 _Limits = dict[str, float]
 # Style sheet -> faces: family, weight, style, distribution, file in it, axes to pin.
@@ -60,6 +60,7 @@ _MATHS = [
 ]
 # Beyond HarfBuzz's defaults: tabular figures, and the variants that formulas need.
 _FEATURES = ("tnum", "zero", "ssty", "dtls", "flac")
+LICENCES = ("ibm-plex.txt", "stix-two-math.txt")
 _RECIPE = "5"  # changes when the way of subsetting does
 
 
@@ -93,10 +94,10 @@ def licences(cache: Path) -> dict[str, str]:
         # The package's own licence covers its code; the font says its terms in its name table.
         from fontTools.ttLib import TTFont
 
-        names = TTFont(str(_file("ziamath", "STIXTwoMath-Regular.ttf").locate()), lazy=True)["name"]
-        lines = [names.getDebugName(number) or "" for number in (4, 0, 13, 14)]
+        with TTFont(str(_file("ziamath", "STIXTwoMath-Regular.ttf").locate()), lazy=True) as font:
+            lines = [font["name"].getDebugName(number) or "" for number in (4, 0, 13, 14)]
         write_atomic(stored, "\n\n".join(lines).encode())
-    return {"ibm-plex.txt": plex, "stix-two-math.txt": stored.read_text(encoding="utf-8")}
+    return dict(zip(LICENCES, (plex, stored.read_text(encoding="utf-8")), strict=True))
 
 
 def _file(package: str, *names: str) -> PackagePath:

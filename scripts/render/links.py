@@ -70,8 +70,9 @@ def broken_links(pages: dict[str, str], files: set[str]) -> list[tuple[str, str,
 class _Reader(HTMLParser):
     """Collects headings, captions, references, equation numbers and ids of one page's main part."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
         super().__init__(convert_charrefs=True)
+        self.path = path
         self.found: dict[str, list[Any]] = {
             k: [] for k in ("headings", "captions", "references", "equations", "boxes", "ids")
         }
@@ -84,6 +85,7 @@ class _Reader(HTMLParser):
         values = {k: v or "" for k, v in attrs}
         classes = values.get("class", "").split()
         near = values.get("id") or (self.stack[-1][1] if self.stack else "")
+        near = "" if tag == "main" else near
         if tag not in _VOID:
             self.stack.append((tag, near))
         if tag == "main" and not self.depth_main:
@@ -101,7 +103,9 @@ class _Reader(HTMLParser):
         elif tag == "figcaption" or (tag == "caption"):
             name, entry = "captions", {"id": near.removesuffix("-caption")}
         elif tag == "a" and "quarto-xref" in classes:
-            name, entry = "references", {"href": values.get("href", "")}
+            href, _, fragment = values.get("href", "").partition("#")
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(self.path), href)) if href else self.path
+            name, entry = "references", {"target": f"{target}#{fragment}"}
         elif "equation-number" in classes:
             name, entry = "equations", {"id": near}
         elif {"theorem-title", "callout-title", "callout-title-container"} & set(classes):
@@ -120,7 +124,7 @@ class _Reader(HTMLParser):
             text.append(data)
 
     def handle_endtag(self, tag: str) -> None:
-        while self.stack:
+        while self.stack and tag not in _VOID:
             depth = len(self.stack)
             if self.open and self.open[-1][0] == depth:
                 _, name, entry, text = self.open.pop()
@@ -142,7 +146,7 @@ def inventory(pages: dict[str, str]) -> dict[str, Any]:
     """Return page -> ids, headings with numbers, captions, reference texts, equation numbers, box titles."""
     result: dict[str, Any] = {}
     for path, text in pages.items():
-        reader = _Reader()
+        reader = _Reader(path)
         reader.feed(text)
         reader.close()
         result[path] = reader.found

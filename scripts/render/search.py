@@ -24,8 +24,8 @@ def entries(output: str, chapter: str, body: str) -> list[list[str]]:
     """Split a page at its headings: [address, chapter title, section title, text]."""
     found: list[list[str]] = []
     heads = list(_HEADING.finditer(body))
-    for head, following in zip(heads, [*heads[1:], None], strict=True):
-        end = following.start() if following else len(body)
+    ends = [head.start() for head in heads[1:]] + [len(body)]
+    for head, end in zip(heads, ends, strict=False):
         title = words(head[3])
         address = output if head[1] == "1" else f"{output}#{head[2]}"
         found.append([address, chapter, title, words(body[head.end() : end])])

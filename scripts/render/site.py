@@ -18,7 +18,7 @@ from typing import Any
 from . import search
 from .config import Book, Page, load
 from .crossref import Numbering, Register, Resolver
-from .fonts import fonts, licences, used_characters
+from .fonts import LICENCES, fonts, licences, used_characters
 from .links import broken_links
 from .page import Built, Heading, finish, page_html
 from .pandoc import Pandoc
@@ -51,15 +51,17 @@ class _Draft:
     cites: bool = False
 
 
-def build(root: Path, output: Path | None = None) -> Result:
+def build(root: Path, output: Path | None = None, cache: Path | None = None) -> Result:
     """Build the book at ``root`` into ``output`` (default: its ``project.output-dir``).
+
+    ``cache`` (default: in ``root/.quarto``) keeps what Pandoc and the font tools made, by content.
 
     Raises:
         BuildError: the book has mistakes; each is named with its place, and ``output`` is untouched.
     """
     problems = Problems()
     book = load(root, problems)
-    cache = root / ".quarto" / "embedded"
+    cache = cache or root / ".quarto" / "embedded"
     pandoc = Pandoc(cache / "pandoc")
     register = Register()
     drafts = _drafts(book, pandoc, register, problems)
@@ -69,9 +71,14 @@ def build(root: Path, output: Path | None = None) -> Result:
         draft.cites = resolver.cites
     site = _write_bodies(book, pandoc, register, drafts, problems)
     pages = _pages(book, site)
-    files = _files(book, cache, drafts, site, pages, problems)
-    _check(drafts, pages, set(files), problems)
+    files = _files(book, drafts, site, problems)
+    made = {"assets/fonts.css", "assets/math.css", *(f"assets/licences/{name}" for name in LICENCES)}
+    _check(drafts, pages, {*files, *made}, problems)
     problems.raise_if_any()
+    for name, data in fonts(used_characters(*pages.values()), cache / "fonts").items():
+        files[f"assets/{name}"] = data
+    for name, text in licences(cache / "fonts").items():
+        files[f"assets/licences/{name}"] = text.encode()
     target = output or root / book.output_dir
     swap(target, {**files, **{name: text.encode() for name, text in pages.items()}})
     return Result(target, len(pages), pandoc.runs)
@@ -138,7 +145,7 @@ def _write_bodies(
         for key, svg in draft.transform.svgs.items():
             body = body.replace(f"<!--svg:{key}-->", svg)
         if listing is not None and draft is not listing:
-            body = body.replace('href="#ref-', f'href="{draft.page.up}{listing.page.output}#ref-')
+            body = body.replace('href="#ref-', f'href="{draft.page.way_to(listing.page)}#ref-')
         built = Built(draft.page, body, draft.chapter, draft.source.last_run)
         finish(built)
         site.append(built)
@@ -193,27 +200,16 @@ def _pages(book: Book, site: list[Built]) -> dict[str, str]:
     return pages
 
 
-def _files(
-    book: Book,
-    cache: Path,
-    drafts: list[_Draft],
-    site: list[Built],
-    pages: dict[str, str],
-    problems: Problems,
-) -> dict[str, bytes]:
+def _files(book: Book, drafts: list[_Draft], site: list[Built], problems: Problems) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for name in ("book.css", "book.js"):
         files[f"assets/{name}"] = (_ASSETS / name).read_bytes()
     files["assets/book.css"] += palette_css().encode()
     index = [e for b in site for e in search.entries(b.page.output, search.words(b.label), b.body)]
     files["assets/search-index.js"] = search.script(index).encode()
-    for name, data in fonts(used_characters(*pages.values()), cache / "fonts").items():
-        files[f"assets/{name}"] = data
-    for name, text in licences(cache / "fonts").items():
-        files[f"assets/licences/{name}"] = text.encode()
     for draft in drafts:
-        for name, data in draft.transform.files.items():
-            files[name] = data if isinstance(data, bytes) else data.read_bytes()
+        for name, shown in draft.transform.files.items():
+            files[name] = shown if isinstance(shown, bytes) else shown.read_bytes()
     for pattern in book.resources:
         found = [p for p in book.root.glob(pattern) if p.is_file()]
         if not found:
@@ -233,7 +229,7 @@ def _check(drafts: list[_Draft], pages: dict[str, str], files: set[str], problem
         path, _, fragment = html.unescape(address).partition("#")
         needles = [address, "#" + fragment if fragment else "", Path(path).stem, fragment]
         needle = next((n for n in needles if n and n in source.text), "")
-        problems.add(source.where(0, needle), wrong)
+        problems.add(source.where(0, needle, last=wrong.startswith("duplicate")), wrong)
 
 
 def swap(target: Path, files: dict[str, bytes]) -> None:

@@ -65,9 +65,10 @@ class Source:
             self.lines.append(line)
             self.origins.append((file, cell, first + i if first else 0))
 
-    def where(self, cell: int = 0, needle: str = "") -> str:
+    def where(self, cell: int = 0, needle: str = "", last: bool = False) -> str:
         """The place of ``needle`` in words: file, cell and line as far as they are known."""
-        for text, origin in zip(self.lines, self.origins, strict=True):
+        lines = list(zip(self.lines, self.origins, strict=True))
+        for text, origin in reversed(lines) if last else lines:
             if needle and needle in text and (not cell or origin[1] == cell):
                 return self._place(origin, text)
         if cell and needle:
@@ -145,7 +146,7 @@ def _markdown(source: Source, root: Path, text: str, file: str, cell: int, probl
         target = source.page.resolve(include[1])
         if not (root / target).is_file():
             source.add("", file, cell, number)
-            problems.add(f"{file}:{number}", f"include: no file {target!r}")
+            problems.add(source._place((file, cell, number), line), f"include: no file {target!r}")
         else:
             _markdown(source, root, (root / target).read_text(encoding="utf-8"), target, 0, problems)
     source.add("", file, cell, 0)

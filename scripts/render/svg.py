@@ -88,7 +88,7 @@ def inline(text: str, prefix: str, alt: str) -> str:
         root.attrib["viewBox"] = f"0 0 {width:g} {height:g}"
     root.attrib.pop("version", None)
     if width:
-        root.attrib["style"] = f"max-width:{width / 0.75:.0f}px"
+        root.attrib["style"] = f"--natural:{width / 0.75:.0f}px"
     root.attrib |= {"id": f"{prefix}svg", "role": "img", "aria-label": alt, "class": "figure-svg"}
     ET.register_namespace("", _SVG)
     return ET.tostring(root, encoding="unicode", short_empty_elements=True)

@@ -33,6 +33,7 @@ class Transform(Boxes):
     def run(self, blocks: list[Node], root: Path) -> list[Node]:
         self.root, self.title, self.files, self.svgs = root, [], {}, {}
         out: list[Node] = self.walk(blocks)
+        self.cell = 0
         if not self.title:
             self.fail("", "no H1: every page has exactly one, with an id")
         seen = len([b for b in self.source.lines if b == "```{=cell}"])
@@ -50,7 +51,7 @@ class Transform(Boxes):
         if form == "figure":
             return self._output_figure(text)
         if form != "html":
-            self.fail(text.split("\n")[0], f"raw {form} is not supported: {text.strip()[:40]!r}")
+            self.fail(f"{{={form}}}", f"raw {form} is not supported: {text.strip()[:40]!r}")
         return [node]
 
     def on_rawinline(self, node: Node) -> list[Node] | None:
@@ -65,6 +66,17 @@ class Transform(Boxes):
             self.fail(
                 match[0], f"{match[0]!r} stands in the text: an id follows a heading, formula or caption"
             )
+        return None
+
+    def on_code(self, node: Node) -> list[Node] | None:
+        # To Pandoc, a fence that Quarto would execute is code in the text.
+        if match := re.match(r"\{(python|r|julia|ojs|mermaid|dot|bash)\}(?=\s|$)", node["c"][1]):
+            self.fail(match[0], f"code fence {match[0]!r}: cells live in notebooks, diagrams are their figures")
+        return None
+
+    def on_orderedlist(self, node: Node) -> list[Node] | None:
+        if node["c"][0][1]["t"] == "Example":
+            self.fail("@", "a line that starts with `@name.` is a numbered example for Pandoc: reword it")
         return None
 
     def on_header(self, node: Node) -> list[Node] | None:
@@ -135,7 +147,7 @@ class Transform(Boxes):
             if page is None:
                 self.fail(href, f"link to {target!r}, which is not a page of the book")
                 return []
-            href = self.source.page.up + page.output + mark + fragment
+            href = self.source.page.way_to(page) + mark + fragment
         return [{"t": "Link", "c": [attr, self.walk(content), [href, title]]}]
 
     # -- floats --------------------------------------------------------------------------------------------
@@ -239,8 +251,6 @@ class Transform(Boxes):
 
     def on_codeblock(self, node: Node) -> list[Node] | None:
         (identifier, classes, rest), text = node["c"]
-        if classes and classes[0].startswith("{"):
-            self.fail(classes[0], f"code fence {classes[0]!r}: executable cells live in notebooks")
         kept = [[k, v] for k, v in rest if k not in ("lst-cap", "filename")]
         name = attribute(node["c"][0], "filename")
         block = [{"t": "CodeBlock", "c": [["", classes, kept], text]}]
@@ -390,14 +400,14 @@ class Transform(Boxes):
         shown = [k for k in self.source.figures if k.startswith(f"{number}-")]
         alt = str(alts[min(shown.index(key), len(alts) - 1)] if isinstance(alts, list) else alts).strip()
         if form == "svg":
-            return [html_block(self._svg(data, f"f{key}-", alt, ""))]
+            return [html_block(f'<div class="drawing">{self._svg(data, f"f{key}-", alt, "")}</div>')]
         raw = base64.b64decode(data)
         name = str(Path(self.source.page.path).with_suffix("")) + f"_files/cell-{number}-{index}.png"
         self.files[name] = raw
         width, height = png_size(raw) or (0, 0)
         size = f' width="{width}" height="{height}"' if width else ""
         path = html.escape(self.source.page.up + name)
-        return [html_block(f'<p><img src="{path}" alt="{html.escape(alt)}"{size}></p>')]
+        return [html_block(f'<div class="drawing"><img src="{path}" alt="{html.escape(alt)}"{size}></div>')]
 
     def _svg(self, text: str, prefix: str, alt: str, needle: str) -> str:
         """A placeholder for an inlined figure: Pandoc need not carry it, nor its cache depend on it."""

@@ -48,7 +48,10 @@ def png(width: int = 40, height: int = 20, grey: int = 120) -> bytes:
     rows = b"".join(b"\0" + bytes([grey]) * width for _ in range(height))
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
     )
 
 
@@ -347,9 +350,16 @@ def one() -> list[Cell]:
             },
             count=6,
         ),
-        code("#| output: asis\nprint('**bold** and @fig-curve')", stream("**bold** and @fig-curve\n"), count=7),
+        code(
+            "#| output: asis\nprint('**bold** and @fig-curve')", stream("**bold** and @fig-curve\n"), count=7
+        ),
         code("show()", shown(text_markdown=TABSET), count=8),
-        code("warn()", stream("careful\n", "stderr"), stream("\x1b[31mred\x1b[0m and \x1b[1;32mgreen\x1b[0m\n"), count=9),
+        code(
+            "warn()",
+            stream("careful\n", "stderr"),
+            stream("\x1b[31mred\x1b[0m and \x1b[1;32mgreen\x1b[0m\n"),
+            count=9,
+        ),
         code("#| warning: false\nwarn()", stream("not shown\n", "stderr"), count=10),
         code("#| output: false\nprint('not shown')", stream("not shown\n"), count=11),
         code("#| include: false\nprint('not shown')", stream("not shown\n"), count=12),
@@ -370,7 +380,7 @@ def one() -> list[Cell]:
             "#| lst-label: lst-cell\n#| lst-cap: A cell as a *listing*\nx = 1",
             count=15,
         ),
-        markdown("And @fig-both-1, @Tbl-cost, @lst-cell. [A cell](#fold-me). {{< include-not >}}".replace(" {{< include-not >}}", "")),
+        markdown("And @fig-both-1, @Tbl-cost, @lst-cell. [A cell](#fold-me)."),
     ]
 
 
@@ -390,7 +400,7 @@ $$a = b$$ {#eq-two}
 
 ## Numbered again
 
-@eq-two.
+See @eq-two.
 """
 
 APPENDIX = """\

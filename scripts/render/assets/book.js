@@ -7,7 +7,8 @@
   const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
   const make = (tag, properties = {}) => Object.assign(document.createElement(tag), properties);
 
-  // Theme: automatic -> light -> dark -> automatic. The head's script applies the stored one.
+  // Theme: automatic, then the other one than the system's, then the system's, then automatic again.
+  // The head's script applies the stored one.
   const themeButton = $(".theme-button");
   const showTheme = () => {
     const name = root.dataset.theme || "automatic";
@@ -15,7 +16,9 @@
     themeButton.title = "Theme: " + name;
   };
   themeButton.addEventListener("click", () => {
-    const next = { automatic: "light", light: "dark", dark: "automatic" }[root.dataset.theme || "automatic"];
+    const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    const other = system === "dark" ? "light" : "dark";
+    const next = { automatic: other, [other]: system, [system]: "automatic" }[root.dataset.theme || "automatic"];
     if (next === "automatic") delete root.dataset.theme;
     else root.dataset.theme = next;
     try {
@@ -68,14 +71,14 @@
   }
 
   // Boxes that scroll sideways can be reached with the keyboard; boxes that do not, need not.
-  const boxes = $$(".scroll, pre, .equation > math, article > p > math[display=block]");
+  const boxes = $$(".scroll, .drawing, pre, .equation > math, article > p > math[display=block]");
   const setScroll = () => {
     for (const box of boxes) {
       if (box.scrollWidth > box.clientWidth + 1) {
         box.tabIndex = 0;
         if (box.tagName !== "PRE" || !box.closest("[role=region]")) {
           box.setAttribute("role", "region");
-          box.setAttribute("aria-label", box.matches("pre") ? "Code" : box.matches("math") ? "Formula" : "Table");
+          box.setAttribute("aria-label", box.matches("pre") ? "Code" : box.matches("math") ? "Formula" : box.matches(".drawing") ? "Figure" : "Table");
         }
       } else if (box.tabIndex === 0) {
         for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
@@ -206,7 +209,7 @@
   };
   const select = (i) => {
     const items = $$("li", list);
-    active = items.length ? (i + items.length) % items.length : -1;
+    active = items.length && i >= -1 ? (i === items.length ? 0 : i) : items.length - 1;
     items.forEach((item, j) => item.setAttribute("aria-selected", j === active));
     if (active >= 0) {
       input.setAttribute("aria-activedescendant", items[active].id);
@@ -222,7 +225,7 @@
     }).join("");
     input.setAttribute("aria-expanded", hits.length > 0);
     status.textContent = !terms.length ? "" : hits.length ? hits.length + (hits.length === 1 ? " section" : " sections") : "No section has all these words.";
-    select(0);
+    select(-1);
   };
   const openSearch = () => {
     if (!dialog.open) dialog.showModal();
@@ -244,7 +247,7 @@
       select(active + (event.key === "ArrowDown" ? 1 : -1));
     } else if (event.key === "Enter") {
       event.preventDefault();
-      const link = $('[aria-selected="true"] a', list);
+      const link = $('[aria-selected="true"] a', list) || $("a", list);
       if (link) { dialog.close(); link.click(); }
     }
   });
