@@ -104,21 +104,19 @@ def _functions(entry: Entry) -> list[str]:
 
 
 def counts_markdown(report: Report) -> str:
-    """Return the counts of a report as a Markdown table: sources by verdicts, and what is pending.
+    """Return the counts of a report as a Markdown table: verdicts by sources, and what is pending.
 
     >>> from modelcall.lab.ledger import check
-    >>> print(counts_markdown(check()).splitlines()[2].split("|")[1].strip())
-    The Foundation Model (A)
+    >>> print(counts_markdown(check()).splitlines()[2])
+    | ok | 69 | 37 | 106 |
     """
-    verdicts = list(report.verdicts())
-    lines = ["| source | " + " | ".join([*verdicts, "total", "pending"]) + " |"]
-    lines.append("|---|" + "---:|" * (len(verdicts) + 2))
-    names = {"A": "The Foundation Model (A)", "B": "The Operational On-Ramp (B)", "AB": "both"}
-    for sources, name in names.items():
-        counts = report.verdicts(sources)
-        waiting = sum(identifier[0] in sources for identifier in report.pending)
-        cells = [name, *map(str, counts.values()), str(sum(counts.values())), str(waiting)]
-        lines.append("| " + " | ".join(cells) + " |")
+    columns = [report.verdicts(sources) for sources in ("A", "B", "AB")]
+    lines = ["| verdict | A | B | both |", "|---|---:|---:|---:|"]
+    rows = {verdict: [column[verdict] for column in columns] for verdict in columns[0]}
+    rows["all"] = [sum(column.values()) for column in columns]
+    waiting = [[name for name in report.pending if name[0] in sources] for sources in ("A", "B", "AB")]
+    rows["of these pending"] = [len(names) for names in waiting]
+    lines += [f"| {name} | " + " | ".join(map(str, row)) + " |" for name, row in rows.items()]
     return "\n".join(lines)
 
 

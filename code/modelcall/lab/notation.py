@@ -7,7 +7,6 @@ write for it. The glossary of terms is in ``notation_terms``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from modelcall.lab.notation_terms import TERMS, Term
@@ -77,7 +76,10 @@ SYMBOLS: dict[str, tuple[Symbol, ...]] = {
         Symbol("T_{\\text{post}}", "decoding text and checking it", "s"),
         Symbol("T_{\\text{call}}", "all five together", "s"),
         Symbol(
-            "\\text{TTFT}", "time to first token: request sent to first token received", "ms", "four ways"
+            "\\text{TTFT}",
+            "time to first token: request sent to first token received",
+            "ms",
+            "four definitions in A and B",
         ),
         Symbol("\\text{TPOT}", "time per output token: mean gap between tokens, over K − 1 gaps", "ms"),
         Symbol("\\text{ITL}", "inter-token latency: one gap between two tokens", "ms"),
@@ -98,11 +100,6 @@ SYMBOLS: dict[str, tuple[Symbol, ...]] = {
 }
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
-
 def symbols_markdown(group: str) -> str:
     """Return one group of symbols as a Markdown table.
 
@@ -110,12 +107,15 @@ def symbols_markdown(group: str) -> str:
         ValueError: there is no such group.
 
     >>> print(symbols_markdown("Time").splitlines()[-1])
-    | $\\lambda$ | arrival rate of calls at a server | calls/s |  |
+    | $\\lambda$ | arrival rate of calls at a server | calls/s |
     """
     if group not in SYMBOLS:
         raise ValueError(f"group: expected one of {', '.join(SYMBOLS)}; got {group!r}")
-    rows = [(f"${s.tex}$", s.meaning, s.unit, s.elsewhere) for s in SYMBOLS[group]]
-    return _table(["symbol", "meaning", "unit", "in the sources"], rows)
+    lines = ["| symbol | meaning | unit |", "|---|---|---|"]
+    for symbol in SYMBOLS[group]:
+        aside = f" *({symbol.elsewhere})*" if symbol.elsewhere else ""
+        lines.append(f"| ${symbol.tex}$ | {symbol.meaning}{aside} | {symbol.unit} |")
+    return "\n".join(lines)
 
 
 def terms_markdown() -> str:

@@ -120,7 +120,7 @@ TERMS: tuple[Term, ...] = (
         "The natural logarithm of a token's probability given what came before; at most 0.",
     ),
     Term("logit", 1, "The score that the model gives a token before softmax; only differences matter."),
-    Term("masked", 1, "Of a token: given the logit minus infinity, so that it cannot be drawn."),
+    Term("mask", 1, "To set a token's logit to minus infinity, so that it cannot be drawn."),
     Term("merge", 1, "One learned join of two neighbouring symbols in byte-pair encoding."),
     Term("messages", 8, "The parts of a request, each with a role: system, user, assistant, tool."),
     Term("min-p", 6, "Keeping the tokens whose probability is at least a given share of the top one."),
