@@ -86,32 +86,32 @@ class Completion:
 END = "</w>"
 
 
-def _joinable(left: str, right: str) -> bool:
-    """Say whether the joined piece could still be read in one way only."""
-    joined = left + right
-    spelt = joined.removesuffix(END) if right.endswith(END) else joined
+def _mergeable(left: str, right: str) -> bool:
+    """Say whether a merge leaves the end marker unmistakable."""
+    merged = left + right
+    spelt = merged.removesuffix(END) if right.endswith(END) else merged
     return END not in spelt
 
 
-def _join(symbols: list[str], pair: tuple[str, str]) -> list[str]:
-    """Join each occurrence of ``pair``, from left to right and without overlap."""
-    joined: list[str] = []
+def _merge(symbols: list[str], pair: tuple[str, str]) -> list[str]:
+    """Merge each occurrence of ``pair``, from left to right and without overlap."""
+    merged: list[str] = []
     for symbol in symbols:
-        if joined and (joined[-1], symbol) == pair:
-            joined[-1] += symbol
+        if merged and (merged[-1], symbol) == pair:
+            merged[-1] += symbol
         else:
-            joined.append(symbol)
-    return joined
+            merged.append(symbol)
+    return merged
 
 
 # cell: train_bpe
 def train_bpe(corpus: Sequence[str], num_merges: int) -> list[tuple[str, str]]:
-    """Learn up to ``num_merges`` joins from a corpus, in the order in which they apply.
+    """Learn up to ``num_merges`` merges from a corpus, in the order in which they apply.
 
     Words are split at whitespace and weighted by how often they occur. The most frequent pair wins, and
     of equally frequent pairs the largest in string order. When every word has become one piece, no pair
     is left: the result is then shorter than asked for, and its length says so. Pairs are counted anew
-    for each join, which is slow and easy to check. Method: Sennrich, Haddow and Birch (2016).
+    for each merge, which is slow and easy to check. Method: Sennrich, Haddow and Birch (2016).
 
     Raises:
         TypeError: ``corpus`` is one string or holds other things than strings; ``num_merges`` is no integer.
@@ -124,32 +124,32 @@ def train_bpe(corpus: Sequence[str], num_merges: int) -> list[tuple[str, str]]:
     lines = [args.text(f"corpus[{i}]", line) for i, line in enumerate(args.items("corpus", corpus))]
     words = Counter(word for line in lines for word in line.split())
     if not words:
-        raise ValueError(f"corpus: expected at least one word; got {corpus!r}")
+        raise ValueError(f"corpus: expected at least one word; {args.found(corpus)}")
     pieces = {word: [*word, END] for word in words}
     merges: list[tuple[str, str]] = []
     while len(merges) < wanted:
         counts: Counter[tuple[str, str]] = Counter()
         for word, weight in words.items():
-            for pair in filter(lambda p: _joinable(*p), pairwise(pieces[word])):
+            for pair in filter(lambda p: _mergeable(*p), pairwise(pieces[word])):
                 counts[pair] += weight
         if not counts:
             break
         merges.append(max(counts, key=lambda p: (counts[p], p)))
-        pieces = {word: _join(symbols, merges[-1]) for word, symbols in pieces.items()}
+        pieces = {word: _merge(symbols, merges[-1]) for word, symbols in pieces.items()}
     return merges
 
 
 # cell: bpe_encode
 def _replay(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
-    """Split a word, which may be empty, into pieces. A join that would spell the marker never applies."""
+    """Split a word, which may be empty, into pieces. A merge that would spell the marker never applies."""
     symbols = [*word, END]
     for pair in merges:
-        symbols = _join(symbols, pair) if _joinable(*pair) else symbols
+        symbols = _merge(symbols, pair) if _mergeable(*pair) else symbols
     return symbols
 
 
 def bpe_encode(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
-    """Split one word into pieces by replaying the joins in the order in which they were learned.
+    """Split one word into pieces by replaying the merges in the order in which they were learned.
 
     The last piece ends in ``</w>``, and no other does. Characters that training never saw stay single.
 
@@ -161,7 +161,7 @@ def bpe_encode(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
     ['low', '</w>']
     """
     if args.text("word", word).split() != [word]:
-        raise ValueError(f"word: expected one word, without whitespace; got {word!r}")
+        raise ValueError(f"word: expected one word, without whitespace; {args.found(word)}")
     return _replay(word, args.text_pairs("merges", merges))
 
 
@@ -195,9 +195,9 @@ def bpe_decode(pieces: Sequence[str]) -> str:
     bodies = [piece.removesuffix(END) for piece in members]
     for i, body in enumerate(bodies):
         if END in body:
-            raise ValueError(f"pieces[{i}]: {END!r} may only end a piece; got {members[i]!r}")
+            raise ValueError(f"pieces[{i}]: {END!r} may only end a piece; {args.found(members[i])}")
     if not members[-1].endswith(END):
-        raise ValueError(f"pieces: the last piece must end in {END!r}; got {members[-1]!r}")
+        raise ValueError(f"pieces: the last piece must end in {END!r}; {args.found(members[-1])}")
     spelt = "".join(body + " " * (piece != body) for piece, body in zip(members, bodies, strict=True))
     return spelt[:-1]
 
@@ -207,7 +207,7 @@ class Vocabulary:
     """Text to ids and back, with ids that no text can change.
 
     Ids 0 to 255 are the bytes. Then come the end marker, the characters of ``alphabet`` in order, and
-    what each join makes. Text is cut at single spaces, a marker stands for each cut, and a character
+    what each merge makes. Text is cut at single spaces, a marker stands for each cut, and a character
     without an entry becomes the bytes of its UTF-8 form, so any text comes back exactly.
 
     Raises:
@@ -248,7 +248,7 @@ class Vocabulary:
         try:
             return b"".join(spelt).decode("utf-8")[: -1 if closed else None]
         except UnicodeDecodeError as error:
-            raise ValueError(f"ids: their bytes are not UTF-8 ({error.reason}); got {ids!r}") from None
+            raise ValueError(f"ids: their bytes are not UTF-8 ({error.reason}); {args.found(ids)}") from None
 
 
 # cell: softmax
@@ -271,7 +271,7 @@ def softmax(logits: Sequence[float], temperature: float = 1.0) -> list[float]:
     t = args.real("temperature", temperature, at_least=0.0)
     top = max(scores)
     if top == -math.inf:
-        raise ValueError(f"logits: every token is masked, so none can be picked; got {logits!r}")
+        raise ValueError(f"logits: every token is masked, so none can be picked; {args.found(logits)}")
     if t == 0.0:
         weights = [1.0 if z == top else 0.0 for z in scores]
     else:
@@ -296,7 +296,7 @@ def sample_token(probs: Sequence[float], rng: random.Random) -> int:
     """
     shares = args.distribution("probs", probs)
     if not isinstance(rng, random.Random):
-        raise TypeError(f"rng: expected a random.Random; got {rng!r}")
+        raise TypeError(f"rng: expected a random.Random; {args.found(rng)}")
     u = rng.random()
     reached = 0.0
     for index, share in enumerate(shares):
@@ -373,7 +373,7 @@ def top_p_support(probs: Sequence[float], p: float) -> list[int]:
     """
     shares = args.distribution("probs", probs)
     if (mass := args.real("p", p, at_least=0.0, at_most=1.0)) == 0.0:
-        raise ValueError(f"p: expected a mass above 0; got {p!r}")
+        raise ValueError(f"p: expected a mass above 0; {args.found(p)}")
     kept = top_k_support(shares, len(shares))
     if mass == 1.0:
         return kept
@@ -397,5 +397,5 @@ def restrict(probs: Sequence[float], support: Iterable[int]) -> list[float]:
     kept = {args.integer("support", index, at_most=last) for index in args.items("support", support)}
     total = math.fsum(shares[index] for index in kept)
     if total == 0.0:
-        raise ValueError(f"support: its tokens have probability 0; got {sorted(kept)!r}")
+        raise ValueError(f"support: its tokens have probability 0; {args.found(sorted(kept))}")
     return [share / total if index in kept else 0.0 for index, share in enumerate(shares)]

@@ -20,6 +20,7 @@ __all__ = [
     "LARGEST",
     "TOTAL_TOLERANCE",
     "distribution",
+    "found",
     "instances",
     "integer",
     "items",
@@ -36,7 +37,12 @@ LARGEST = sys.float_info.max  # as a bound, it shuts the infinities out
 TOTAL_TOLERANCE = 1e-9
 
 
-def _found(value: object) -> str:
+def found(value: object) -> str:
+    """Return the part of a message that shows the offending value, shortened if it is long.
+
+    >>> found([0.5] * 100_000)
+    'got [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, ...]'
+    """
     return f"got {reprlib.repr(value)}"
 
 
@@ -51,11 +57,11 @@ def integer(name: str, value: object, *, at_least: int = 0, at_most: int | None 
     3
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name}: expected an integer; {_found(value)}")
+        raise TypeError(f"{name}: expected an integer; {found(value)}")
     number = int(value)
     if number < at_least or (at_most is not None and number > at_most):
         bounds = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-        raise ValueError(f"{name}: expected an integer {bounds}; {_found(value)}")
+        raise ValueError(f"{name}: expected an integer {bounds}; {found(value)}")
     return number
 
 
@@ -70,13 +76,13 @@ def real(name: str, value: object, *, at_least: float = -math.inf, at_most: floa
     2.0
     """
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name}: expected a number; {_found(value)}")
+        raise TypeError(f"{name}: expected a number; {found(value)}")
     try:
         number = float(value)
     except OverflowError:
-        raise ValueError(f"{name}: expected a number in the range of a float; {_found(value)}") from None
+        raise ValueError(f"{name}: expected a number in the range of a float; {found(value)}") from None
     if math.isnan(number) or not at_least <= number <= at_most:
-        raise ValueError(f"{name}: expected a number from {at_least:g} to {at_most:g}; {_found(value)}")
+        raise ValueError(f"{name}: expected a number from {at_least:g} to {at_most:g}; {found(value)}")
     return number
 
 
@@ -91,10 +97,10 @@ def items(name: str, values: object, *, empty: bool = False) -> list[object]:
     ['a b', 'c']
     """
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise TypeError(f"{name}: expected a sequence of values; {_found(values)}")
+        raise TypeError(f"{name}: expected a sequence of values; {found(values)}")
     members = list(values)
     if not members and not empty:
-        raise ValueError(f"{name}: expected at least one value; {_found(values)}")
+        raise ValueError(f"{name}: expected at least one value; {found(values)}")
     return members
 
 
@@ -110,7 +116,7 @@ def instances(name: str, values: object, kind: type[T]) -> tuple[T, ...]:
     checked: list[T] = []
     for i, value in enumerate(items(name, values, empty=True)):
         if not isinstance(value, kind):
-            raise TypeError(f"{name}[{i}]: expected a {kind.__name__}; {_found(value)}")
+            raise TypeError(f"{name}[{i}]: expected a {kind.__name__}; {found(value)}")
         checked.append(value)
     return tuple(checked)
 
@@ -145,7 +151,7 @@ def distribution(name: str, values: object) -> list[float]:
     total = math.fsum(probs)
     if abs(total - 1.0) > TOTAL_TOLERANCE:
         raise ValueError(
-            f"{name}: expected probabilities that sum to 1; these sum to {total!r}; {_found(values)}"
+            f"{name}: expected probabilities that sum to 1; these sum to {total!r}; {found(values)}"
         )
     return probs
 
@@ -164,7 +170,7 @@ def text(name: str, value: object) -> str:
     'naïve'
     """
     if not isinstance(value, str):
-        raise TypeError(f"{name}: expected text; {_found(value)}")
+        raise TypeError(f"{name}: expected text; {found(value)}")
     for i, char in enumerate(value):
         if "\ud800" <= char <= "\udfff":
             raise ValueError(f"{name}: expected Unicode text; character {i} is a lone surrogate, {char!r}")
@@ -184,7 +190,7 @@ def text_pairs(name: str, values: object) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
     for i, value in enumerate(items(name, values, empty=True)):
         if not isinstance(value, (tuple, list)) or len(value) != 2:
-            raise TypeError(f"{name}[{i}]: expected a pair of strings; {_found(value)}")
+            raise TypeError(f"{name}[{i}]: expected a pair of strings; {found(value)}")
         left, right = (text(f"{name}[{i}]", side) for side in value)
         pairs.append((left, right))
     return pairs
