@@ -76,8 +76,8 @@
     for (const box of boxes) {
       if (box.scrollWidth > box.clientWidth + 1) {
         box.tabIndex = 0;
-        if (box.tagName !== "PRE" || !box.closest("[role=region]")) {
-          box.setAttribute("role", "region");
+        if (box.tagName !== "PRE" || !box.closest("[role=group]")) {
+          box.setAttribute("role", "group");
           box.setAttribute("aria-label", box.matches("pre") ? "Code" : box.matches("math") ? "Formula" : box.matches(".drawing") ? "Figure" : "Table");
         }
       } else if (box.tabIndex === 0) {
