@@ -54,7 +54,10 @@ PROSE = {
     "reference": ("See @fig-nope here.", "unresolved reference @fig-nope"),
     "reference-capital": ("See @Tbl-nope.", "unresolved reference @Tbl-nope"),
     "citation": ("As [@nobody99] says.", "citation @nobody99 is not in the bibliography"),
-    "citation-and-reference": ("See [@sec-one; @knuth84].", "a citation and a cross-reference in one bracket"),
+    "citation-and-reference": (
+        "See [@sec-one; @knuth84].",
+        "a citation and a cross-reference in one bracket",
+    ),
     "unnumbered": ("See @sec-index now.", "@sec-index is an unnumbered heading"),
     "image": ("![Alt](nope.png)", "no image 'chapters/nope.png'"),
     "image-outside": ("![Alt](../../x.png)", "no image '../x.png'"),
@@ -102,7 +105,9 @@ def test_mistake_in_prose(name: str, tmp_path: Path, cache: Path) -> None:
 
 def test_mistake_names_the_line_of_the_text_twin(tmp_path: Path, cache: Path) -> None:
     root = book(tmp_path, markdown(f"{HEAD}See @fig-nope here.\n"))
-    (root / "chapters/one.md").write_text("---\nx: y\n---\n\n# One {#sec-one}\n\nSee @fig-nope here.\n", encoding="utf-8")
+    (root / "chapters/one.md").write_text(
+        "---\nx: y\n---\n\n# One {#sec-one}\n\nSee @fig-nope here.\n", encoding="utf-8"
+    )
     (line,) = mistakes(root, cache)
     assert line == "chapters/one.ipynb, cell 1, line 3 (chapters/one.md:7): unresolved reference @fig-nope"
 
@@ -111,11 +116,17 @@ def test_mistake_names_the_line_of_the_text_twin(tmp_path: Path, cache: Path) ->
 PNG = "iVBORw0KGgo="
 CELLS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown-option": (code("#| fig-capt: x\n1"), "unknown cell option 'fig-capt'"),
-    "option-value": (code("#| echo: maybe\n1"), "option 'echo': expected one of (True, False), found 'maybe'"),
+    "option-value": (
+        code("#| echo: maybe\n1"),
+        "option 'echo': expected one of (True, False), found 'maybe'",
+    ),
     "option-yaml": (code("#| label: [x\n1"), "cell options:"),
     "option-words": (code("#| just words\n1"), "expected `#| key: value` lines"),
     "not-run": (code("1", count=None), "has no execution count"),
-    "html": (code("df", shown(text_html="<table></table>", text_plain="x")), "a text/html output makes Quarto load"),
+    "html": (
+        code("df", shown(text_html="<table></table>", text_plain="x")),
+        "a text/html output makes Quarto load",
+    ),
     "widget": (
         code("w", shown(**{"application/vnd.jupyter.widget-view+json": "{}", "text_plain": "x"})),
         "output of type application/vnd.jupyter.widget-view+json",
@@ -126,8 +137,14 @@ CELLS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no-alt": (code("plot()", figure()), "a figure without fig-alt"),
     "no-caption": (code("#| label: fig-a\n#| fig-alt: x\nplot()", figure()), "without fig-cap"),
-    "no-figure": (code("#| label: fig-a\n#| fig-alt: x\n#| fig-cap: c\nplot()"), "stores no output that is a Figure"),
-    "no-table": (code("#| label: tbl-a\n#| tbl-cap: c\nt()", stream("x")), "stores no output that is a Table"),
+    "no-figure": (
+        code("#| label: fig-a\n#| fig-alt: x\n#| fig-cap: c\nplot()"),
+        "stores no output that is a Figure",
+    ),
+    "no-table": (
+        code("#| label: tbl-a\n#| tbl-cap: c\nt()", stream("x")),
+        "stores no output that is a Table",
+    ),
     "label-kind": (code("#| label: eq-a\n1"), "a cell makes fig- and tbl- targets"),
     "subcaptions": (
         code("#| label: fig-a\n#| fig-cap: c\n#| fig-alt: x\n#| fig-subcap: [a, b]\nplot()", figure()),
@@ -143,7 +160,9 @@ CELLS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "svg-not-xml": (code("#| fig-alt: x\nplot()", figure("<svg")), "SVG figure: not XML"),
     "svg-load": (
-        code("#| fig-alt: x\nplot()", figure(SVG.replace('xlink:href="#m1"', 'xlink:href="https://e.org/x"'))),
+        code(
+            "#| fig-alt: x\nplot()", figure(SVG.replace('xlink:href="#m1"', 'xlink:href="https://e.org/x"'))
+        ),
         "may not load 'https://e.org/x'",
     ),
 }
@@ -171,7 +190,9 @@ def test_mistakes_of_the_page_as_a_whole(tmp_path: Path, cache: Path) -> None:
     raw = {"cell_type": "raw", "id": "r", "metadata": {}, "source": "---\ntitle: T\n---\n"}
     (line,) = mistakes(book(tmp_path / "e", raw, markdown(HEAD)), cache)
     assert line == "chapters/one.ipynb, cell 1: a raw cell with YAML; the page's title is its one H1"
-    (line,) = mistakes(book(tmp_path / "f", markdown(HEAD), **{"index.md": "---\ntitle: T\n---\n\n# S {#sec-s}\n"}), cache)
+    (line,) = mistakes(
+        book(tmp_path / "f", markdown(HEAD), **{"index.md": "---\ntitle: T\n---\n\n# S {#sec-s}\n"}), cache
+    )
     assert line.startswith("index.md:1: YAML front matter")
 
 
@@ -199,7 +220,11 @@ def test_citation_without_a_references_page(tmp_path: Path, cache: Path) -> None
         ("type: book", "type: book, resources: ['*.zip']", "nothing matches '*.zip'"),
         ("title: T", "title: [", "not YAML"),
         ("bibliography:", "execute: {enabled: true}\nbibliography:", "execute.enabled: expected false"),
-        ("bibliography:", "format: {html: {html-math-method: katex}}\nbibliography:", "expected 'mathml', found 'katex'"),
+        (
+            "bibliography:",
+            "format: {html: {html-math-method: katex}}\nbibliography:",
+            "expected 'mathml', found 'katex'",
+        ),
     ],
 )
 def test_mistake_in_the_configuration(old: str, new: str, expected: str, tmp_path: Path, cache: Path) -> None:

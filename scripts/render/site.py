@@ -135,7 +135,6 @@ def _write_bodies(
             # Every page knows all that the book cites, so that 2020a and 2020b mean the same everywhere.
             meta = {
                 "link-citations": {"t": "MetaBool", "c": True},
-                "suppress-bibliography": {"t": "MetaBool", "c": draft is not listing},
                 "nocite": {"t": "MetaInlines", "c": [_nocite(cited)]},
             }
         tree = {"pandoc-api-version": [1, 23, 1], "meta": meta, "blocks": draft.blocks}
@@ -145,6 +144,8 @@ def _write_bodies(
         for key, svg in draft.transform.svgs.items():
             body = body.replace(f"<!--svg:{key}-->", svg)
         if listing is not None and draft is not listing:
+            # Pandoc links a citation only to an entry that it lists, so the list is made and then dropped.
+            body = re.sub(r'<div id="refs".*?\n</div>\n</div>\n?', "", body, count=1, flags=re.S)
             body = body.replace('href="#ref-', f'href="{draft.page.way_to(listing.page)}#ref-')
         built = Built(draft.page, body, draft.chapter, draft.source.last_run)
         finish(built)
