@@ -124,8 +124,7 @@ def _names(python: str, where: str) -> tuple[list[str], set[str]]:
         table = pending.pop()
         pending += table.get_children()
         for symbol in table.get_symbols():
-            is_global = table is top or symbol.is_global()
-            if is_global and (symbol.is_referenced() or symbol.is_declared_global()):
+            if symbol.is_global() and (symbol.is_referenced() or symbol.is_declared_global()):
                 reads.add(symbol.get_name())
     reads |= _quoted_annotations(ast.parse(plain))
     return defines, reads - set(defines) - imported

@@ -130,7 +130,8 @@ def _stale(page: Page, cells: Sequence[Cell]) -> str:
         return "new"
     if not page.record.get("last_run"):
         return "never run"
-    if page.record.get("code_sha256") != twins.code_hash(cells):
+    code = twins.code_hash(cells)
+    if page.record.get("code_sha256") != code or twins.code_hash(page.notebook_cells or []) != code:
         return "its code changed"
     finished = twins.finish(page.notebook, {})
     found, stored = twins.outputs_hashes(finished.cells), page.record.get("outputs_sha256", {})

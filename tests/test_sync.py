@@ -355,6 +355,14 @@ def test_from_chooses_the_winner(synced: Book, side: str, word: str) -> None:
     assert synced.sync("--check") == 0
 
 
+def test_from_text_drops_a_cell_that_jupyter_added(synced: Book) -> None:
+    before = synced.files()
+    jupyter_saves(synced, lambda notebook: notebook.cells.insert(1, nb4.new_code_cell("y = 2")))
+    assert synced.sync("--from", "text", "01-one") == 0
+    assert synced.runs() == 1
+    assert synced.files() == before
+
+
 def test_from_without_pages_is_refused(synced: Book, capsys: pytest.CaptureFixture[str]) -> None:
     both_change(synced)
     with pytest.raises(SystemExit) as error:
