@@ -200,7 +200,9 @@ def test_pixel_images_become_files(result: Result, pages: dict[str, str]) -> Non
 
 def test_cells(pages: dict[str, str]) -> None:
     text = pages["chapters/one.html"]
-    assert "not shown" not in re.sub(r"<[^>]+>", "", text).replace("print(&#39;not shown&#39;)", "").replace("print('not shown')", "")
+    assert "not shown" not in re.sub(r"<[^>]+>", "", text).replace("print(&#39;not shown&#39;)", "").replace(
+        "print('not shown')", ""
+    )
     assert text.count("#|") == 0, "an option line is shown"
     assert "# @save" in text
     assert "<pre><code>&#39;a &lt;b&gt; &amp; c&#39;" in text or "<pre><code>'a &lt;b&gt; &amp; c'" in text

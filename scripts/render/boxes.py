@@ -88,7 +88,7 @@ class Boxes(Walker):
         return None
 
     def on_span(self, node: Node) -> list[Node] | None:
-        (identifier, classes, rest), content = node["c"]
+        (identifier, classes, _), content = node["c"]
         if "aside" in classes or "column-margin" in classes:
             attr = [identifier, ["margin-note"], [["role", "note"]]]
             return [{"t": "Span", "c": [attr, self.walk(content)]}]

@@ -1,7 +1,7 @@
 """Numbers and references over the whole book, worded as Quarto words them by default.
 
-``Numbering`` hands out the numbers of one page and fills the book's register; ``Resolver`` replaces ``@fig-x``
-and its variants once every page has been numbered.
+``Numbering`` hands out the numbers of one page and fills the book's register; ``Resolver`` replaces
+``@fig-x`` and its variants once every page has been numbered.
 """
 
 from __future__ import annotations

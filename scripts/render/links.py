@@ -94,17 +94,21 @@ class _Reader(HTMLParser):
             return
         if values.get("id"):
             self.found["ids"].append(values["id"])
-        if tag in ("svg", "annotation", "nav", "button", "script") or "anchor" in " ".join(classes):
+        if tag in ("svg", "annotation", "nav", "button", "script") or {"anchor", "anchorjs-link"} & set(
+            classes
+        ):
             self.mute = self.mute or len(self.stack)
         entry: dict[str, str] | None = None
         name = ""
         if re.fullmatch(r"h[1-6]", tag):
             name, entry = "headings", {"level": tag[1], "id": values.get("id", near), "number": ""}
         elif tag == "figcaption" or (tag == "caption"):
-            name, entry = "captions", {"id": near.removesuffix("-caption")}
+            name, entry = "captions", {"id": re.sub(r"-caption(-\w+)?$", "", near)}
         elif tag == "a" and "quarto-xref" in classes:
             href, _, fragment = values.get("href", "").partition("#")
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(self.path), href)) if href else self.path
+            target = (
+                posixpath.normpath(posixpath.join(posixpath.dirname(self.path), href)) if href else self.path
+            )
             name, entry = "references", {"target": f"{target}#{fragment}"}
         elif "equation-number" in classes:
             name, entry = "equations", {"id": near}

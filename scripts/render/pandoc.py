@@ -33,9 +33,10 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 @dataclass
 class Pandoc:
-    """``cache`` is a folder that may be deleted at any time."""
+    """``cache`` is a folder that may be deleted at any time; files named in arguments lie in ``root``."""
 
     cache: Path
+    root: Path | None = None
     runs: int = 0
 
     @cached_property
@@ -73,7 +74,11 @@ class Pandoc:
             pass
         self.runs += 1
         done = subprocess.run(
-            [self.executable[0], *arguments], input=text.encode(), capture_output=True, check=False
+            [self.executable[0], *arguments],
+            input=text.encode(),
+            capture_output=True,
+            check=False,
+            cwd=self.root,
         )
         errors = done.stderr.decode(errors="replace")
         if done.returncode:

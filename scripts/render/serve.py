@@ -18,8 +18,11 @@ from .problems import BuildError
 
 __all__ = ["serve", "stamp"]
 
-_RELOAD = b"""<script>(function poll(seen) { fetch("/__version").then(r => r.text()).then(now => {
-if (seen && now !== seen) location.reload(); else setTimeout(poll, 700, now); }).catch(() => setTimeout(poll, 3000, seen)); })();</script>"""
+_RELOAD = b"""<script>(function poll(seen) {
+  fetch("/__version").then(r => r.text()).then(now => {
+    if (seen && now !== seen) location.reload(); else setTimeout(poll, 700, now);
+  }).catch(() => setTimeout(poll, 3000, seen));
+})();</script>"""
 _WATCHED = ("*.md", "*.bib", "_quarto.yml", "chapters/**/*", "scripts/render/**/*")
 
 

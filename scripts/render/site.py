@@ -62,7 +62,7 @@ def build(root: Path, output: Path | None = None, cache: Path | None = None) -> 
     problems = Problems()
     book = load(root, problems)
     cache = cache or root / ".quarto" / "embedded"
-    pandoc = Pandoc(cache / "pandoc")
+    pandoc = Pandoc(cache / "pandoc", root)
     register = Register()
     drafts = _drafts(book, pandoc, register, problems)
     for draft in drafts:
@@ -129,9 +129,8 @@ def _write_bodies(
         meta: dict[str, Any] = {}
         salt = ""
         if book.bibliography and (draft.cites or draft is listing):
-            path = book.root / book.bibliography
-            salt = hashlib.sha256(path.read_bytes()).hexdigest()
-            extra = ["--citeproc", "--bibliography", str(path)]
+            salt = hashlib.sha256((book.root / book.bibliography).read_bytes()).hexdigest()
+            extra = ["--citeproc", "--bibliography", book.bibliography]
             # Every page knows all that the book cites, so that 2020a and 2020b mean the same everywhere.
             meta = {
                 "link-citations": {"t": "MetaBool", "c": True},

@@ -270,7 +270,7 @@ def _fence(text: str, least: int = 3) -> str:
 
 
 def _preformatted(text: str) -> str:
-    """Program output as a raw ``<pre>``: no Markdown in it, ANSI colours as classes, progress bars overwritten."""
+    """Program output as a raw ``<pre>``: no Markdown, ANSI colours as classes, progress bars overwritten."""
     lines = [line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.rstrip("\n").split("\n")]
     out, opened, last = [], 0, 0
     joined = "\n".join(lines)

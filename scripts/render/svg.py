@@ -23,7 +23,7 @@ _FORBIDDEN = {"script", "foreignObject", "iframe"}
 
 @cache
 def palette() -> dict[str, tuple[str, str]]:
-    """Role -> (light, dark), read from the source of the figure style: importing it would start Matplotlib."""
+    """Role -> (light, dark), read from the figure style's source: importing it would start Matplotlib."""
     for node in ast.parse(_STYLE.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "PALETTE" and node.value:
             colours: dict[str, tuple[str, str]] = ast.literal_eval(node.value)

@@ -71,7 +71,9 @@ class Transform(Boxes):
     def on_code(self, node: Node) -> list[Node] | None:
         # To Pandoc, a fence that Quarto would execute is code in the text.
         if match := re.match(r"\{(python|r|julia|ojs|mermaid|dot|bash)\}(?=\s|$)", node["c"][1]):
-            self.fail(match[0], f"code fence {match[0]!r}: cells live in notebooks, diagrams are their figures")
+            self.fail(
+                match[0], f"code fence {match[0]!r}: cells live in notebooks, diagrams are their figures"
+            )
         return None
 
     def on_orderedlist(self, node: Node) -> list[Node] | None:
@@ -171,7 +173,7 @@ class Transform(Boxes):
         return [html_block(start), *inner, html_block("</figure>")]
 
     def on_figure(self, node: Node) -> list[Node] | None:
-        (identifier, classes, rest), (_, caption), content = node["c"]
+        (identifier, _, _), (_, caption), content = node["c"]
         words = self.walk(caption[0]["c"]) if caption else []
         image = self._only_image(content)
         if image is not None and not attribute(image["c"][0], "fig-alt"):

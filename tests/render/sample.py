@@ -4,6 +4,8 @@
 of its own with ``notebook``.
 """
 
+# ruff: noqa: E501 - the lines of the pages are theirs
+
 from __future__ import annotations
 
 import base64
