@@ -159,6 +159,9 @@ def test_a_function_that_raises_or_is_missing_is_reported_and_the_rest_is_checke
         (0.1 + 0.2, 0.3, "=", 0.0, True),
         (0.1 + 0.2, 0.3, ">", 0.0, False),  # within rounding error of float64 is equal, not above
         (0.1 + 0.2, 0.3, ">=", 0.0, True),
+        (0.1 + 0.2, 0.3, "<=", 0.0, True),
+        (0.3, 0.1 + 0.2, "<", 0.0, False),
+        (2, 2, "<", 0.0, False),
         ([1, 2], [1, 2, 3], "=", 0.0, False),
         ({"a": 1, "b": 3}, {"a": 2, "b": 2}, "<", 0.0, False),
         ({"a": 1, "b": 1}, {"a": 2, "b": 2}, "<", 0.0, True),
