@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from .config import Page
-from .crossref import CALLOUTS, KINDS, THEOREMS, Numbering, kind_of
+from .crossref import CALLOUTS, THEOREMS, Numbering, kind_of
 from .problems import Problems
 from .source import Source
 from .tree import Node, Walker, attribute, div, html_block, html_inline, plain_text, strings
@@ -19,7 +19,7 @@ __all__ = ["Boxes"]
 
 _CALLOUTS = {"note": "nte", "tip": "tip", "warning": "wrn", "important": "imp", "caution": "cau"}
 _PROOFS = {"proof": "Proof", "remark": "Remark", "solution": "Solution"}
-_KNOWN_ATTRIBUTES = {"title", "collapse", "icon", "appearance", "name", "group", "layout-ncol", "cell", "of"}
+_KNOWN_ATTRIBUTES = {"title", "collapse", "icon", "appearance", "name", "group", "layout-ncol"}
 # Classes by which Quarto would do something that this renderer does not.
 _QUARTO_CLASS = re.compile(
     r"(callout|column|panel|content|tabset|cell|quarto|layout|grid|g-col|fragment|incremental|nonincremental)(-|$)"
@@ -29,23 +29,19 @@ _QUARTO_CLASS = re.compile(
 class Boxes(Walker):
     """The half of a page's transformation that deals with divs and spans."""
 
-    words = KINDS
-
     def __init__(
         self, source: Source, numbering: Numbering, pages: dict[str, Page], problems: Problems
     ) -> None:
         self.source, self.numbering, self.pages, self.problems = source, numbering, pages, problems
-        self.cell = self.marks = self.tabsets = self.subfigure = 0
-        self.parent = ""  # number of the figure whose subfigures are being visited
-        self.captioned_by_cell = False  # inside a table float: the float carries the caption
+        self.cell = self.marks = self.tabsets = 0
+        # Inside a float div: its number, its subfigures so far, whether it is a table's, the table's caption.
+        self.parent, self.letters, self.in_table = "", 0, False
+        self.table_caption: list[Node] = []
 
     def fail(self, needle: str, message: str) -> None:
         self.problems.add(self.source.where(self.cell, needle), message)
 
     # What the other half (``transform``) provides.
-    def code_cell(self, number: int, content: list[Node]) -> list[Node]:
-        raise NotImplementedError
-
     def float_div(self, identifier: str, attr: list[Any], content: list[Node]) -> list[Node]:
         raise NotImplementedError
 
@@ -59,8 +55,6 @@ class Boxes(Walker):
         attr, content = node["c"]
         identifier, classes, attributes = attr
         kind = kind_of(identifier)
-        if "cell" in classes and (number := attribute(attr, "cell")):
-            return self.code_cell(int(number), content)
         for name in classes:
             if name.startswith("callout-") and name[8:] in _CALLOUTS:
                 return self._callout(name[8:], attr, content)
@@ -76,7 +70,7 @@ class Boxes(Walker):
             return [div(identifier, ["margin-note"], self.walk(content), [["role", "note"]])]
         if kind in ("fig", "tbl", "lst"):
             return self.float_div(identifier, attr, content)
-        unknown = [n for n in classes if _QUARTO_CLASS.match(n) and not n.startswith("cell-output")]
+        unknown = [n for n in classes if _QUARTO_CLASS.match(n) and not re.match(r"cell($|-output)", n)]
         needle = unknown[0] if unknown else identifier
         if unknown:
             self.fail(needle, f"div class {unknown[0]!r} is not supported")

@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .config import Page
 from .problems import Problems
-from .source import Source
 from .tree import Node, Walker, strings
+
+if TYPE_CHECKING:
+    from .source import Source
 
 __all__ = ["KINDS", "THEOREMS", "Numbering", "Register", "Resolver", "Target", "kind_of"]
 

@@ -7,7 +7,6 @@ a raw block of format ``figure`` holds their place.
 
 from __future__ import annotations
 
-import base64
 import html
 import json
 import re
@@ -18,6 +17,7 @@ from typing import Any
 import yaml
 
 from .config import Page
+from .crossref import KINDS, kind_of
 from .problems import Problems
 
 __all__ = ["OPTIONS", "Cell", "Source", "read"]
@@ -39,6 +39,7 @@ class Cell:
     """A code cell: its number (from 1, over all cells), options, and what identifies it in a message."""
 
     number: int
+    lines: list[str] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -52,7 +53,7 @@ class Source:
     lines: list[str] = field(default_factory=list)
     origins: list[tuple[str, int, int]] = field(default_factory=list)  # file, cell number or 0, line
     cells: dict[int, Cell] = field(default_factory=dict)
-    figures: dict[str, tuple[str, str]] = field(default_factory=dict)  # key -> ("svg"|"png", data)
+    figures: dict[str, tuple[str, str]] = field(default_factory=dict)  # key -> (MIME type, data)
     last_run: dict[str, Any] = field(default_factory=dict)
     twin: list[str] = field(default_factory=list)
 
@@ -68,12 +69,13 @@ class Source:
     def where(self, cell: int = 0, needle: str = "", last: bool = False) -> str:
         """The place of ``needle`` in words: file, cell and line as far as they are known."""
         lines = list(zip(self.lines, self.origins, strict=True))
-        for text, origin in reversed(lines) if last else lines:
-            if needle and needle in text and (not cell or origin[1] == cell):
-                return self._place(origin, text)
-        if cell and needle:
-            return self.where(0, needle) if any(needle in t for t in self.lines) else self.where(cell)
-        return self._place((self.page.path, cell, 0), "")
+        for text, (file, number, line) in reversed(lines) if last else lines:
+            if needle and needle in text and (not cell or number == cell):
+                # What an option or an output put there stands in the cell's own lines, if anywhere.
+                own = self.cells[number].lines if number in self.cells else []
+                line, text = next(((i, t) for i, t in enumerate(own, 1) if needle in t), (line, text))
+                return self._place((file, number, line), text)
+        return self.where(0, needle, last) if cell and needle else self._place((self.page.path, cell, 0), "")
 
     def where_line(self, number: int) -> str:
         """The place of line ``number`` (from 1) of the assembled text."""
@@ -152,117 +154,143 @@ def _markdown(source: Source, root: Path, text: str, file: str, cell: int, probl
     source.add("", file, cell, 0)
 
 
-def _options(source: Source, cell: Cell, text: str, problems: Problems) -> str:
-    """Take the ``#|`` lines off the top of ``text`` into ``cell.options``; return the rest."""
-    lines = text.split("\n")
-    count = next((i for i, line in enumerate(lines) if not line.startswith("#|")), len(lines))
-    where = f"{source.page.path}, cell {cell.number}"
+def _options(source: Source, cell: Cell, problems: Problems) -> str:
+    """Take the ``#|`` lines off the top of the cell into its options; return the rest."""
+    count = next((i for i, line in enumerate(cell.lines) if not line.startswith("#|")), len(cell.lines))
     try:
-        options = yaml.safe_load("\n".join(line[2:].removeprefix(" ") for line in lines[:count])) or {}
+        options = yaml.safe_load("\n".join(line[2:].removeprefix(" ") for line in cell.lines[:count])) or {}
         if not isinstance(options, dict):
             raise ValueError(f"expected `#| key: value` lines, found {options!r}")
     except (yaml.YAMLError, ValueError) as error:
-        problems.add(where, f"cell options: {' '.join(str(error).split())}")
+        problems.add(source.where(cell.number), f"cell options: {' '.join(str(error).split())}")
         options = {}
     cell.options = options
     for key, value in options.items():
-        place = _option_place(source, cell, lines[:count], key)
         allowed = OPTIONS.get(key, ())
+        line = next((i for i, text in enumerate(cell.lines, 1) if text.startswith(f"#| {key}:")), 0)
+        place = source._place((source.page.path, cell.number, line), cell.lines[line - 1] if line else "")
         if key not in OPTIONS:
             problems.add(place, f"unknown cell option {key!r}; supported: {', '.join(sorted(OPTIONS))}")
         elif allowed and not any(value is one or (value == one and isinstance(one, str)) for one in allowed):
             problems.add(place, f"option {key!r}: expected one of {allowed}, found {value!r}")
-    return "\n".join(lines[count:]).strip("\n")
-
-
-def _option_place(source: Source, cell: Cell, lines: list[str], key: str) -> str:
-    for i, line in enumerate(lines, 1):
-        if line.startswith(f"#| {key}:"):
-            return source._place((source.page.path, cell.number, i), line)
-    return source.where(cell.number)
+    return "\n".join(cell.lines[count:]).strip("\n")
 
 
 def _code(
     source: Source, raw: dict[str, Any], text: str, number: int, fold: bool, problems: Problems
 ) -> None:
-    cell = source.cells[number] = Cell(number)
-    code = _options(source, cell, text, problems)
-    options = cell.options
-    options.setdefault("code-fold", fold)
-    where = source.where(number)
-    shown = options.get("include", True)
+    """Add a code cell: a div with its code and outputs, those of a figure or table in a div of its label."""
+    cell = source.cells[number] = Cell(number, text.split("\n"))
+    code = _options(source, cell, problems)
+    options = {"code-fold": fold} | cell.options
+    evaluated = options.get("eval", True)
     if not code.strip() and not raw.get("outputs"):
         return
-    if raw.get("execution_count") is None and options.get("eval", True):
+    if raw.get("execution_count") is None and evaluated:
+        where = source.where(number)
         problems.add(
             where, "the cell has no execution count: it was never run; run it, or say `#| eval: false`"
         )
-    if not shown:
+    if not options.get("include", True):
         return
-
-    def put(text: str, first: int = 0) -> None:
-        source.add(text, source.page.path, number, first)
-
-    put(f'\n:::::: {{.cell cell="{number}"}}\n')
+    kind = kind_of(cell.label)
+    name = f"cell-{cell.label}" if kind else cell.label
+    parts = [f"\n::: {{{f'#{name} ' if name else ''}.cell}}\n"]
     if options.get("echo", True) and code.strip():
-        skipped = text.count("\n", 0, text.index(code)) + 1
-        fence = _fence(code)
-        put(f"{fence}{{.python .cell-code}}")
-        put(code, skipped)
-        put(f"{fence}\n")
-    for key in ("fig-cap", "tbl-cap", "lst-cap"):
-        if key in options:
-            put(f":::: {{.caption-of-cell of={key[:3]}}}\n{options[key]}\n::::\n")
-    for caption in options.get("fig-subcap") or []:
-        put(f":::: {{.caption-of-cell of=sub}}\n{caption}\n::::\n")
-    outputs = raw.get("outputs", []) if options.get("output", True) else []
-    for i, output in enumerate(outputs if options.get("eval", True) else []):
-        key = f"{number}-{i}"
-        put(_output(source, cell, output, key, raw, problems))
-    put("::::::\n")
+        parts.append(_listing(options, code))
+    shown = raw.get("outputs", []) if evaluated and options.get("output", True) else []
+    outputs = [
+        _output(source, cell, output, f"{number}-{i}", raw, problems) for i, output in enumerate(shown)
+    ]
+    figures = [text for text in outputs if text.startswith("```{=figure}")]
+    markdown = [text for text in outputs if text.startswith("::: {.cell-output .cell-output-markdown}")]
+    own = {"fig": figures or markdown, "tbl": markdown}.get(kind, [])
+    _check_cell(source, cell, kind, bool(figures), len(own), problems)
+    for output in outputs:
+        if own and output is own[0]:
+            parts.append(_float(cell, kind, own))
+        elif not any(output is one for one in own):
+            parts.append(output)
+    source.add("\n".join([*parts, ":::\n"]), source.page.path, number, 0)
+
+
+def _listing(options: dict[str, Any], code: str) -> str:
+    fence = _fence(code)
+    text = f"{fence}{{.python .cell-code}}\n{code}\n{fence}\n"
+    if fold := options["code-fold"]:
+        summary = html.escape(str(options.get("code-summary", "Code")))
+        start = f'<details class="code-fold"{" open" if fold == "show" else ""}><summary>{summary}</summary>'
+        text = f"```{{=html}}\n{start}\n```\n\n{text}\n```{{=html}}\n</details>\n```\n"
+    if label := options.get("lst-label"):
+        text = f"::: {{#{label}}}\n{text}\n{options.get('lst-cap', '')}\n:::\n"
+    return text
+
+
+def _check_cell(source: Source, cell: Cell, kind: str, drawn: bool, count: int, problems: Problems) -> None:
+    where, options = source.where(cell.number), cell.options
+    word, name = KINDS.get(kind, ""), f"label {cell.label!r}"
+    if drawn and not options.get("fig-alt"):
+        problems.add(where, "a figure without fig-alt: say what it shows (`#| fig-alt: ...`)")
+    if kind not in ("fig", "tbl", ""):
+        problems.add(where, f"{name}: a cell makes fig- and tbl- targets (lst-label for code)")
+    elif kind and not options.get("eval", True):
+        problems.add(where, f"{name}: a cell that is not evaluated makes no {word}")
+    elif kind and not count:
+        problems.add(where, f"{name}: the cell stores no output that is a {word}")
+    elif kind and not options.get(f"{kind}-cap"):
+        problems.add(where, f"{name} without {kind}-cap: a {word} has a caption")
+    if "fig-subcap" in options and len(options["fig-subcap"]) != count:
+        problems.add(where, f"{len(options['fig-subcap'])} fig-subcap for {count} figures")
+
+
+def _float(cell: Cell, kind: str, own: list[str]) -> str:
+    """The div of a labelled figure or table: what it shows, then its caption; parts may have captions too."""
+    label, options = cell.label, cell.options
+    if kind == "fig" and "fig-subcap" in options:
+        own = [
+            f"::: {{#{label}-{i} .subfigure}}\n{text}\n{caption}\n:::\n"
+            for i, (text, caption) in enumerate(zip(own, options["fig-subcap"], strict=False), 1)
+        ]
+    layout = f" layout-ncol={options['layout-ncol']}" if "layout-ncol" in options else ""
+    return "\n".join([f"::: {{#{label}{layout}}}\n", *own, f"{options.get(f'{kind}-cap', '')}\n:::\n"])
 
 
 def _output(
     source: Source, cell: Cell, output: dict[str, Any], key: str, raw: dict[str, Any], problems: Problems
 ) -> str:
     """The Markdown of one output, or "" if it is not shown."""
-    where = source.where(cell.number)
-    kind = output["output_type"]
+    where, kind = source.where(cell.number), output["output_type"]
     if kind == "stream":
-        text = _joined(output["text"])
-        if output["name"] == "stderr" and not cell.options.get("warning", True):
+        text, name = _joined(output["text"]), output["name"]
+        if name == "stderr" and not cell.options.get("warning", True):
             return ""
-        if cell.options.get("output") == "asis" and output["name"] == "stdout":
-            return _div("markdown", text)
-        return _div(output["name"], _preformatted(text))
+        asis = cell.options.get("output") == "asis" and name == "stdout"
+        return _div("markdown", text) if asis else _div(name, _preformatted(text))
     if kind == "error":
         if "raises-exception" not in raw.get("metadata", {}).get("tags", []):
             problems.add(
                 where, f"the stored output is an error: {output.get('ename')}: {output.get('evalue')}"
             )
         return _div("error", _preformatted("\n".join(output.get("traceback", []))))
-    data: dict[str, Any] = output.get("data", {})
+    data = {key: _joined(value) for key, value in output.get("data", {}).items() if "json" not in key}
     if "text/html" in data:
         problems.add(where, "a text/html output makes Quarto load scripts from a CDN; emit text/markdown")
-    elif "text/markdown" in data:
-        return _div("markdown", _joined(data["text/markdown"]))
-    elif "image/svg+xml" in data:
-        source.figures[key] = ("svg", _joined(data["image/svg+xml"]))
-    elif "image/png" in data:
-        source.figures[key] = ("png", _joined(data["image/png"]))
-        try:
-            base64.b64decode(_joined(data["image/png"]), validate=False)
-        except ValueError:
-            problems.add(where, "the stored image/png is not base64")
-    elif set(data) == {"text/plain"}:
-        return _div("display", _preformatted(_joined(data["text/plain"])))
-    else:
-        problems.add(where, f"output of type {', '.join(sorted(data)) or 'nothing'} is not supported")
-    return f"```{{=figure}}\n{key}\n```\n" if key in source.figures else ""
+        return ""
+    if "text/markdown" in data:
+        return _div("markdown", data["text/markdown"])
+    for mime in ("image/svg+xml", "image/png"):
+        if mime in data:
+            source.figures[key] = (mime, data[mime])
+            return f"```{{=figure}}\n{key}\n```\n"
+    if list(output.get("data", {})) == ["text/plain"]:
+        return _div("display", _preformatted(data["text/plain"]))
+    found = ", ".join(sorted(output.get("data", {}))) or "nothing"
+    problems.add(where, f"output of type {found} is not supported")
+    return ""
 
 
 def _div(name: str, text: str) -> str:
-    return f"::::: {{.cell-output .cell-output-{name}}}\n\n{text}\n\n:::::\n"
+    return f"::: {{.cell-output .cell-output-{name}}}\n\n{text}\n\n:::\n"
 
 
 def _fence(text: str, least: int = 3) -> str:

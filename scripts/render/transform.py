@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .boxes import Boxes
-from .crossref import Target, kind_of
+from .crossref import KINDS, Target, kind_of
 from .svg import inline, png_size
 from .tree import Node, attribute, div, html_block, html_inline, inlines, plain_text, strings
 
@@ -154,55 +154,45 @@ class Transform(Boxes):
 
     # -- floats --------------------------------------------------------------------------------------------
 
-    def float(
-        self, identifier: str, content: list[Node], caption: list[Node], cell: int | None = None
+    def figure(
+        self, identifier: str, content: list[Node], caption: list[Node], above: bool = False
     ) -> list[Node]:
-        """Content with a numbered caption; a figure's caption stands below, all others' above."""
+        """A figure element; a caption of no words is left out."""
+        head = [html_block("<figcaption>"), {"t": "Plain", "c": caption}, html_block("</figcaption>")]
+        inner = content if not caption else [*head, *content] if above else [*content, *head]
         kind = kind_of(identifier)
-        number = self.numbering.next(kind, identifier, self.cell if cell is None else cell)
-        return self._captioned(identifier, kind, f"{self.words[kind]}\xa0{number}", content, caption)
+        name = f' id="{identifier}" class="quarto-float quarto-float-{kind}"' if kind else ""
+        return [html_block(f"<figure{name}>"), *inner, html_block("</figure>")]
 
-    def _captioned(
-        self, identifier: str, kind: str, label: str, content: list[Node], caption: list[Node]
+    def float(
+        self, identifier: str, content: list[Node], caption: list[Node], number: str = ""
     ) -> list[Node]:
-        name = {"t": "Span", "c": [["", ["caption-label"], []], strings(label + (":" if caption else ""))]}
-        text = [name, *([{"t": "Space"}] if caption else []), *caption]
-        head = [html_block("<figcaption>"), {"t": "Plain", "c": text}, html_block("</figcaption>")]
-        inner = [*content, *head] if kind == "fig" else [*head, *content]
-        start = f'<figure id="{identifier}" class="quarto-float quarto-float-{kind}">'
-        return [html_block(start), *inner, html_block("</figure>")]
+        """A numbered figure, table or listing: a figure's caption stands below, the others' above."""
+        kind = kind_of(identifier)
+        number = number or self.numbering.next(kind, identifier, self.cell)
+        label = f"{KINDS[kind]}\xa0{number}" + (":" if caption else "")
+        name: Node = {"t": "Span", "c": [["", ["caption-label"], []], strings(label)]}
+        words = [name, {"t": "Space"}, *caption] if caption else [name]
+        return self.figure(identifier, content, words, above=kind != "fig")
+
+    def subfigure(self, identifier: str, content: list[Node], caption: list[Node]) -> list[Node]:
+        self.letters += 1
+        letter = f"({chr(96 + self.letters)})"
+        target = Target(self.source.page, "Figure", f"{self.parent} {letter}")
+        self.numbering.add(identifier, target, self.cell)
+        return self.figure(identifier, content, [*strings(letter), {"t": "Space"}, *caption])
 
     def on_figure(self, node: Node) -> list[Node] | None:
         (identifier, _, _), (_, caption), content = node["c"]
         words = self.walk(caption[0]["c"]) if caption else []
-        image = self._only_image(content)
-        if image is not None and not attribute(image["c"][0], "fig-alt"):
+        image = content[0]["c"][0] if content and len(content[0]["c"]) == 1 else {}
+        if image.get("t") == "Image" and not attribute(image["c"][0], "fig-alt"):
             self.fail(image["c"][2][0], "a figure without fig-alt: say what it shows")
-        body = [{"t": "Plain", "c": self._image(image)}] if image is not None else self.walk(content)
-        if kind_of(identifier) == "fig" and self.parent:
-            self.subfigure += 1
-            letter = chr(96 + self.subfigure)
-            number = f"{self.parent} ({letter})"
-            self.numbering.add(identifier, Target(self.source.page, "Figure", number), self.cell)
-            text = [*strings(f"({letter})"), {"t": "Space"}, *words]
-            head = [html_block("<figcaption>"), {"t": "Plain", "c": text}, html_block("</figcaption>")]
-            return [html_block(f'<figure id="{identifier}">'), *body, *head, html_block("</figure>")]
-        if kind_of(identifier) == "fig":
-            return self.float(identifier, body, words)
-        head = [html_block("<figcaption>"), {"t": "Plain", "c": words}, html_block("</figcaption>")]
-        name = f' id="{identifier}"' if identifier else ""
-        return [html_block(f"<figure{name}>"), *body, *head, html_block("</figure>")]
-
-    def _only_image(self, blocks: list[Node]) -> Node | None:
-        if len(blocks) == 1 and blocks[0]["t"] in ("Plain", "Para") and len(blocks[0]["c"]) == 1:
-            only: Node = blocks[0]["c"][0]
-            return only if only["t"] == "Image" else None
-        return None
+        if kind_of(identifier) != "fig":
+            return self.figure("", self.walk(content), words)
+        return (self.subfigure if self.parent else self.float)(identifier, self.walk(content), words)
 
     def on_image(self, node: Node) -> list[Node] | None:
-        return self._image(node)
-
-    def _image(self, node: Node) -> list[Node]:
         attr, words, (src, title) = node["c"]
         alt = attribute(attr, "fig-alt") or attribute(attr, "alt") or plain_text(words)
         self.check_attributes(attr, src)
@@ -222,9 +212,8 @@ class Transform(Boxes):
         kept = [[k, v] for k, v in attr[2] if k in ("width", "height")]
         if not kept and (size := png_size(path.read_bytes()[:32])):
             kept = [["width", str(size[0])], ["height", str(size[1])]]
-        return [
-            {"t": "Image", "c": [["", attr[1], kept], strings(alt), [self.source.page.up + target, title]]}
-        ]
+        address = [self.source.page.up + target, title]
+        return [{"t": "Image", "c": [["", attr[1], kept], strings(alt), address]}]
 
     def check_attributes(self, attr: list[Any], needle: str) -> None:
         for key, _ in attr[2]:
@@ -238,18 +227,15 @@ class Transform(Boxes):
         if words and (match := re.fullmatch(r"\{#(tbl-\S+)\}", str(words[-1].get("c", "")))):
             identifier, words = match[1], words[:-2]
         self.check_attributes(attr, identifier)
-        rest = self.walk(rest)
-        table = {"t": "Table", "c": [["", attr[1], []], [short, []], *rest]}
+        table = {"t": "Table", "c": [["", attr[1], []], [short, []], *self.walk(rest)]}
         content = [html_block('<div class="scroll">'), table, html_block("</div>")]
-        if self.captioned_by_cell:
+        if self.in_table:
+            self.table_caption = words
             return content
         words = self.walk(words)
         if kind_of(identifier) == "tbl":
             return self.float(identifier, content, words)
-        if not words:
-            return content
-        head = [html_block("<figcaption>"), {"t": "Plain", "c": words}, html_block("</figcaption>")]
-        return [html_block("<figure>"), *head, *content, html_block("</figure>")]
+        return self.figure("", content, words, above=True) if words else content
 
     def on_codeblock(self, node: Node) -> list[Node] | None:
         (identifier, classes, rest), text = node["c"]
@@ -263,137 +249,27 @@ class Transform(Boxes):
         return self.float(identifier, block, self.attribute_words(attribute(node["c"][0], "lst-cap")))
 
     def float_div(self, identifier: str, attr: list[Any], content: list[Node]) -> list[Node]:
-        """``::: {#fig-x}``, ``#tbl-x``, ``#lst-x``: the last paragraph is the caption."""
+        """``::: {#fig-x}`` (tbl, lst): the last paragraph is the caption, unless the table has its own."""
         self.check_attributes(attr, identifier)
         caption: list[Node] = []
-        if content and content[-1]["t"] == "Para" and len(content) > 1:
-            caption, content = content[-1]["c"], content[:-1]
+        if len(content) > 1 and content[-1]["t"] == "Para":
+            caption, content = self.walk(content[-1]["c"]), content[:-1]
+        if "subfigure" in attr[1]:
+            return self.subfigure(identifier, self.walk(content), caption)
         kind = kind_of(identifier)
-        number = self.numbering.next(kind, identifier, self.cell)
-        self.parent, self.subfigure = number, 0
-        if kind == "tbl":
-            self.captioned_by_cell = True
-            for block in content:
-                if block["t"] == "Table" and block["c"][1][1]:
-                    caption = block["c"][1][1][-1]["c"]
-        body = self.walk(content)
-        self.parent, self.captioned_by_cell = "", False
-        columns = attribute(attr, "layout-ncol", "1")
-        if self.subfigure:
-            body = self.grid(columns, body)
-        return self._captioned(identifier, kind, f"{self.words[kind]}\xa0{number}", body, self.walk(caption))
+        self.parent = self.numbering.next(kind, identifier, self.cell)
+        self.letters, self.in_table, self.table_caption = 0, kind == "tbl", []
+        number, body = self.parent, self.walk(content)
+        caption = caption or self.walk(self.table_caption)
+        self.parent, self.in_table = "", False
+        if self.letters or attribute(attr, "layout-ncol"):
+            body = self.grid(attribute(attr, "layout-ncol", "1"), body)
+        return self.float(identifier, body, caption, number)
 
     def grid(self, columns: str, body: list[Node]) -> list[Node]:
-        if not re.fullmatch(r"[1-6]", str(columns)):
+        if not re.fullmatch(r"[1-6]", columns):
             self.fail("layout-ncol", f"layout-ncol: expected 1 to 6, found {columns!r}")
         return [html_block(f'<div class="layout" style="--columns:{columns}">'), *body, html_block("</div>")]
-
-    # -- code cells ----------------------------------------------------------------------------------------
-
-    def code_cell(self, number: int, content: list[Node]) -> list[Node]:
-        """A cell's div: code, then outputs, with the figure, table or listing that its options make."""
-        options = self.source.cells[number].options
-        label = str(options.get("label", ""))
-        kind = kind_of(label)
-        captions: dict[str, list[list[Node]]] = {}
-        code: list[Node] = []
-        outputs: list[Node] = []
-        for block in content:
-            classes = block["c"][0][1] if block["t"] in ("Div", "CodeBlock") else []
-            if "caption-of-cell" in classes:
-                of = attribute(block["c"][0], "of")
-                captions.setdefault(of, []).append(block["c"][1][0]["c"] if block["c"][1] else [])
-            elif "cell-code" in classes:
-                code = self._cell_code(options, block)
-            else:
-                outputs.append(block)
-        if code and options.get("lst-label"):
-            words = self.walk(captions.get("lst", [[]])[0])
-            code = self.float(str(options["lst-label"]), code, words, number)
-        cell_id = f"cell-{label}" if kind else label
-        body = self._cell_outputs(number, options, kind, label, captions, outputs)
-        return [div(cell_id, ["cell"], [*code, *body])]
-
-    def _cell_code(self, options: dict[str, Any], block: Node) -> list[Node]:
-        shown = [{"t": "CodeBlock", "c": [["", ["python", "cell-code"], []], block["c"][1]]}]
-        if fold := options.get("code-fold"):
-            summary = html.escape(str(options.get("code-summary", "Code")))
-            opened = " open" if fold == "show" else ""
-            start = f'<details class="code-fold"{opened}><summary>{summary}</summary>'
-            return [html_block(start), *shown, html_block("</details>")]
-        return shown
-
-    def _cell_outputs(
-        self,
-        number: int,
-        options: dict[str, Any],
-        kind: str,
-        label: str,
-        captions: dict[str, list[list[Node]]],
-        outputs: list[Node],
-    ) -> list[Node]:
-        where = self.source.where(number)
-        figures = [b for b in outputs if b["t"] == "RawBlock" and b["c"][0] == "figure"]
-        markdown = [b for b in outputs if b["t"] == "Div" and "cell-output-markdown" in b["c"][0][1]]
-        if kind in ("fig", "tbl") and options.get("eval", True) is not True:
-            self.problems.add(
-                where, f"label {label!r}: a cell that is not evaluated makes no {self.words[kind]}"
-            )
-        if kind not in ("fig", "tbl", ""):
-            self.problems.add(
-                where, f"label {label!r}: a cell makes fig- and tbl- targets (lst-label for code)"
-            )
-        if figures and not options.get("fig-alt"):
-            self.problems.add(where, "a figure without fig-alt: say what it shows (`#| fig-alt: ...`)")
-        own = figures or markdown if kind == "fig" else markdown if kind == "tbl" else []
-        if kind in ("fig", "tbl") and not own:
-            self.problems.add(
-                where, f"label {label!r}: the cell stores no output that is a {self.words[kind]}"
-            )
-        if not own:
-            return list(self.walk(outputs))
-        if not captions.get(kind):
-            self.problems.add(
-                where, f"label {label!r} without {kind}-cap: a {self.words[kind]} has a caption"
-            )
-        out: list[Node] = []
-        for block in outputs:
-            if block is own[0]:
-                out += self._cell_float(number, options, kind, label, captions, own)
-            elif not any(block is one for one in own):
-                out += self.walk([block])
-        return out
-
-    def _cell_float(
-        self,
-        number: int,
-        options: dict[str, Any],
-        kind: str,
-        label: str,
-        captions: dict[str, list[list[Node]]],
-        own: list[Node],
-    ) -> list[Node]:
-        count = self.numbering.next(kind, label, number)
-        self.captioned_by_cell = kind == "tbl"
-        parts = [self.walk([block]) for block in own]
-        self.captioned_by_cell = False
-        subcaptions = captions.get("sub", [])
-        body = [block for part in parts for block in part]
-        if subcaptions:
-            if len(subcaptions) != len(parts):
-                found = f"{len(subcaptions)} fig-subcap for {len(parts)} figures"
-                self.problems.add(self.source.where(number, "fig-subcap"), found)
-            body = []
-            for i, (part, words) in enumerate(zip(parts, subcaptions, strict=False), 1):
-                target = Target(self.source.page, self.words[kind], f"{count} ({chr(96 + i)})")
-                self.numbering.add(f"{label}-{i}", target, number)
-                text = [*strings(f"({chr(96 + i)})"), {"t": "Space"}, *self.walk(words)]
-                body += [html_block(f'<figure id="{label}-{i}">'), *part, html_block("<figcaption>")]
-                body += [{"t": "Plain", "c": text}, html_block("</figcaption></figure>")]
-        if subcaptions or "layout-ncol" in options:
-            body = self.grid(str(options.get("layout-ncol", 1)), body)
-        words = self.walk(captions.get(kind, [[]])[0])
-        return self._captioned(label, kind, f"{self.words[kind]}\xa0{count}", body, words)
 
     def _output_figure(self, key: str) -> list[Node]:
         form, data = self.source.figures[key]
@@ -401,15 +277,16 @@ class Transform(Boxes):
         alts = self.source.cells[int(number)].options.get("fig-alt") or ""
         shown = [k for k in self.source.figures if k.startswith(f"{number}-")]
         alt = str(alts[min(shown.index(key), len(alts) - 1)] if isinstance(alts, list) else alts).strip()
-        if form == "svg":
+        if form == "image/svg+xml":
             return [html_block(f'<div class="drawing">{self._svg(data, f"f{key}-", alt, "")}</div>')]
         raw = base64.b64decode(data)
+        if not (size := png_size(raw)):
+            self.fail("", "the stored image/png is not a PNG file")
         name = str(Path(self.source.page.path).with_suffix("")) + f"_files/cell-{number}-{index}.png"
         self.files[name] = raw
-        width, height = png_size(raw) or (0, 0)
-        size = f' width="{width}" height="{height}"' if width else ""
-        path = html.escape(self.source.page.up + name)
-        return [html_block(f'<div class="drawing"><img src="{path}" alt="{html.escape(alt)}"{size}></div>')]
+        width, height = size or (0, 0)
+        image = f'<img src="{html.escape(self.source.page.up + name)}" alt="{html.escape(alt)}"'
+        return [html_block(f'<div class="drawing">{image} width="{width}" height="{height}"></div>')]
 
     def _svg(self, text: str, prefix: str, alt: str, needle: str) -> str:
         """A placeholder for an inlined figure: Pandoc need not carry it, nor its cache depend on it."""
