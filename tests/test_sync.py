@@ -595,6 +595,18 @@ def test_tangle_refusal_stops_the_sync(synced: Book, capsys: pytest.CaptureFixtu
     assert synced.runs() == 0
 
 
+def test_package_that_does_not_import_stops_the_sync(
+    synced: Book, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = synced.root / "code" / "modelcall"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_bytes(b"")
+    synced.edit("## More {#sec-more}", "```{code-cell}\n# @save\ny = 1 / 0\n```")
+    message = fails(synced, capsys)
+    assert "chapters/01-one.ipynb, cell y: modelcall.ch01 cannot be imported alone: ZeroDivision" in message
+    assert synced.runs() == 0
+
+
 def test_outputs_are_put_in_normal_form() -> None:
     def stream(name: str, text: str) -> NotebookNode:
         return nb4.new_output("stream", name=name, text=text)
