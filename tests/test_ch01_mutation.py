@@ -1,6 +1,6 @@
 """Small bugs, put one at a time into a copy of chapter 1's module: the tests must notice each of them.
 
-A mutant replaces one place in the generated file, by a character or two. The test files of the chapter
+A mutant replaces one place in the generated file, most by a single character. The test files of the chapter
 then run in a process of their own that imports the copy. A place that no longer exists, or is no longer
 unique, fails here, so that the list cannot go stale unseen.
 """
@@ -18,67 +18,66 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = [f"tests/test_ch01_{name}.py" for name in ("record", "tokens", "sampling")]
 
-# what it breaks -> (the place, the bug)
-MUTANTS = {
+# what it breaks -> (the place, the bug); each differs from the place by one character
+ONE_CHARACTER = {
     "a positive log probability": (
         "at_least=-args.LARGEST, at_most=0.0",
         "at_least=-args.LARGEST, at_most=1.0",
     ),
-    "first token after the last": ("at_least=0.0, at_most=self.total_ms", "at_least=0.0"),
-    "scores without a count": (
-        "if scores and len(scores) != self.output_tokens",
-        "if scores and len(scores) > self.output_tokens",
-    ),
-    "no first token, but tokens": (
-        "if self.ttft_ms is not None or self.output_tokens:",
-        "if self.ttft_ms is not None:",
-    ),
-    "a forged end marker": ("return END not in spelt", "return True"),
-    "an overlapping join": ("            merged[-1] += symbol", "            merged[-1] = symbol"),
-    "the smallest pair wins": (
-        "max(counts, key=lambda p: (counts[p], p))",
-        "min(counts, key=lambda p: (-counts[p], p))",
-    ),
-    "words without their weight": ("counts[pair] += weight", "counts[pair] += 1"),
+    "a first token after the last": ("at_most=self.total_ms", "at_most=-self.total_ms"),
+    "rare pairs first": ("counts[pair] += weight", "counts[pair] -= weight"),
     "one merge too many": ("while len(merges) < wanted", "while len(merges) <= wanted"),
-    "whitespace in a word": (".split() != [word]", ".split() == []"),
-    "distinct words only": (
-        'for word in args.text("sentence", sentence).split())',
-        'for word in set(args.text("sentence", sentence).split()))',
-    ),
-    "a piece too short": ("return spelt[:-1]", "return spelt[:-2]"),
-    "an unordered alphabet": ("letters = sorted(set(", "letters = list(reversed(sorted(set("),
+    "a word cut short": ("return spelt[:-1]", "return spelt[:-2]"),
     "ids that meet the bytes": ("piece: 256 + i for i", "piece: 255 + i for i"),
-    "words cut at any whitespace": (
-        'args.text("text", text).split(" ") if',
-        'args.text("text", text).split() if',
-    ),
-    "a space where none was": ("[: -1 if closed else None]", "[:None]"),
-    "maximum not subtracted": ("math.exp((z - top) / t)", "math.exp(z / t)"),
+    "one id too many": ("at_most=len(self) - 1", "at_most=len(self) - 0"),
+    "the first entry is a byte": ("if token >= 256", "if token > 256"),
     "temperature upside down": ("math.exp((z - top) / t)", "math.exp((z - top) * t)"),
-    "a tie goes to one": (
-        "1.0 if z == top else 0.0 for z in scores",
-        "1.0 if i == scores.index(top) else 0.0 for i, z in enumerate(scores)",
-    ),
-    "a mask that leaks": ("if z > -math.inf else 0.0", "if z > -math.inf else 5e-324"),
-    "all masked, one drawn": ("if top == -math.inf:", "if top == math.inf:"),
+    "the maximum added": ("math.exp((z - top) / t)", "math.exp((z + top) / t)"),
+    "all masked, and no error": ("if top == -math.inf:", "if top == +math.inf:"),
+    "a mask that leaks": ("if z > -math.inf else 0.0", "if z > -math.inf else 0.1"),
     "zero draws a masked token": ("if u < reached:", "if u <= reached:"),
     "the last token, masked or not": (
-        "return max(index for index, share in enumerate(shares) if share > 0.0)",
-        "return len(shares) - 1",
+        "in enumerate(shares) if share > 0.0)",
+        "in enumerate(shares) if share >= 0.0)",
     ),
-    "two numbers for one draw": ("    u = rng.random()", "    u = rng.random() or rng.random()"),
     "nats for bits": ("share * math.log2(share)", "share * math.log(share)"),
-    "the other end of a tie": (
-        "key=lambda index: -shares[index]",
-        "key=lambda index: (-shares[index], -index)",
-    ),
-    "a token of no mass kept": ("at_least=1)] if shares[index] > 0.0]", "at_least=1)]]"),
-    "a nucleus that stops short": ("kept[: 1 + bisect_left", "kept[: bisect_left"),
-    "the border outside": ("bisect_left(sizes, mass", "bisect_right(sizes, mass"),
-    "mass lost to rounding": ("if mass == 1.0:", "if mass > 1.0:"),
-    "kept and not scaled": ("share / total if index in kept", "share if index in kept"),
+    "the least probable first": ("key=lambda index: -shares[index]", "key=lambda index: +shares[index]"),
+    "a nucleus that stops short": ("kept[: 1 + bisect_left", "kept[: 0 + bisect_left"),
+    "mass lost to rounding": ("if mass == 1.0:", "if mass == 2.0:"),
+    "scaled the wrong way": ("share / total if i in kept", "share * total if i in kept"),
 }
+LARGER = {
+    "scores without a count": ("if scores and len(scores) != self.output_tokens", "if False"),
+    "tokens, but no first one": ("if self.ttft_ms is not None or self.output_tokens:", "if self.ttft_ms:"),
+    "a forged end marker": ("return END not in spelt", "return True"),
+    "the other end of a tie": ("key=lambda p: (counts[p], p)", "key=lambda p: (counts[p], p[::-1])"),
+    "whitespace in a word": (".split() != [word]", ".split() == []"),
+    "distinct words only": ("for word in words)\n", "for word in set(words))\n"),
+    "ids by order of arrival": ("letters = sorted(set(", "letters = list(dict.fromkeys("),
+    "spaces that vanish": ('.split(" ") if text', ".split() if text"),
+    "a space where none was": ("[:-1] if closed else", "if closed else"),
+    "the maximum not subtracted": ("math.exp((z - top) / t)", "math.exp(z / t)"),
+    "two numbers for one draw": ("u = rng.random()", "u = rng.random() and rng.random()"),
+    "a token of no mass kept": ("in ranked[:size] if shares[index] > 0.0]", "in ranked[:size]]"),
+    "ties by last index": ("key=lambda index: -shares[index]", "key=lambda index: (-shares[index], -index)"),
+    "the border outside": ("+ bisect_left(", "+ __import__('bisect').bisect_right("),
+}
+MUTANTS = {**ONE_CHARACTER, **LARGER}
+
+
+def one_character_apart(a: str, b: str) -> bool:
+    """Say whether one replacement, insertion or deletion of a character makes ``b`` of ``a``."""
+    short, long = sorted((a, b), key=len)
+    start = next((i for i, (x, y) in enumerate(zip(short, long, strict=False)) if x != y), len(short))
+    if len(short) == len(long):
+        return a != b and short[start + 1 :] == long[start + 1 :]
+    return len(long) == len(short) + 1 and short[start:] == long[start + 1 :]
+
+
+def test_the_small_bugs_are_of_one_character() -> None:
+    assert len(ONE_CHARACTER) >= 10
+    assert [bug for bug, (a, b) in ONE_CHARACTER.items() if not one_character_apart(a, b)] == []
+    assert not one_character_apart("abc", "acb") and not one_character_apart("ab", "ab")
 
 
 def run_tests(package: Path) -> subprocess.CompletedProcess[str]:
@@ -127,9 +126,7 @@ def test_the_bug_is_noticed(bug: str, copy: Path) -> None:
     module = copy / "modelcall" / "ch01" / "_generated.py"
     source = module.read_text(encoding="utf-8")
     assert source.count(place) == 1, f"{bug}: {place!r} occurs {source.count(place)} times; update the list"
-    mutant = source.replace(place, replacement).replace(
-        "import bisect_left", "import bisect_left, bisect_right"
-    )
+    mutant = source.replace(place, replacement)
     compile(mutant, str(module), "exec")
     try:
         module.write_text(mutant, encoding="utf-8")

@@ -403,10 +403,10 @@ def test_restrict_scales_exactly_and_leaves_nothing_outside(probs: list[float], 
         (lambda: top_p_support([1.0], math.nan), ValueError, "p: expected a number from 0 to 1; got nan"),
         (lambda: top_p_support([1.0], "1"), TypeError, "p: expected a number; got '1'"),  # type: ignore[arg-type]
         (lambda: restrict([1.0], []), ValueError, "support: expected at least one value; got []"),
-        (lambda: restrict([1.0], [1]), ValueError, "support: expected an integer from 0 to 0; got 1"),
-        (lambda: restrict([1.0], [-1]), ValueError, "support: expected an integer from 0 to 0; got -1"),
+        (lambda: restrict([1.0], [1]), ValueError, "support[0]: expected an integer from 0 to 0; got 1"),
+        (lambda: restrict([1.0], [-1]), ValueError, "support[0]: expected an integer from 0 to 0; got -1"),
         (lambda: restrict([1.0], "0"), TypeError, "support: expected a sequence of values; got '0'"),  # type: ignore[arg-type]
-        (lambda: restrict([1.0, 0.0], [1]), ValueError, "support: its tokens have probability 0; got [1]"),
+        (lambda: restrict([1.0, 0.0], [1]), ValueError, "support: it has no mass; got [1]"),
     ],
 )
 def test_support_refuses_by_name(call: Any, error: type[Exception], message: str) -> None:

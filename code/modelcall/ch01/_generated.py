@@ -19,12 +19,14 @@ from modelcall.lab import args
 class TokenScore:
     """One returned token and its log probability under the model.
 
-    The score says how expected the token was after the tokens before it. It says nothing about whether
-    the sentence is true. ``logprob`` is a natural logarithm, finite and at most 0.
+    The score says how expected the token was after the tokens before it. It says
+    nothing about whether the sentence is true. ``logprob`` is a natural logarithm,
+    finite and at most 0.
 
     Raises:
         TypeError: ``token`` is not a string, or ``logprob`` is not a number.
-        ValueError: ``logprob`` is NaN, infinite or positive; ``token`` holds a lone surrogate.
+        ValueError: ``logprob`` is NaN, infinite or positive; ``token`` holds a lone
+            surrogate.
 
     >>> TokenScore(" covered", -0.42)
     TokenScore(token=' covered', logprob=-0.42)
@@ -43,17 +45,19 @@ class TokenScore:
 class Completion:
     """The record of one model call, the same for every provider.
 
-    Times are milliseconds from the start of the request. ``token_scores`` may be empty, for a server
-    that sends none; otherwise there is one score for each output token. A call that ended before its
-    first token has no ``ttft_ms``: the field is None, because 0.0 would be a measurement.
+    Times are milliseconds from the start of the request. ``token_scores`` may be
+    empty, for a server that sends none; otherwise there is one score for each
+    output token. A call that ended before its first token has no ``ttft_ms``: the
+    field is None, because 0.0 would be a measurement.
 
     Raises:
         TypeError: a field has the wrong type.
-        ValueError: a negative count or time, a first token later than the total, or a number of scores
-            that differs from ``output_tokens``.
+        ValueError: a negative count or time, a first token later than the total, or
+            a number of scores that differs from ``output_tokens``.
 
-    >>> Completion("no", (TokenScore("no", -0.5),), 18, 1, 41.0, 41.0, finish_reason="stop").ttft_ms
-    41.0
+    >>> scores = (TokenScore("no", -0.5),)
+    >>> Completion("no", scores, 18, 1, 41.0, 41.0, "stop").finish_reason
+    'stop'
     """
 
     text: str
@@ -79,7 +83,8 @@ class Completion:
         scores = args.instances("token_scores", self.token_scores, TokenScore)
         object.__setattr__(self, "token_scores", scores)
         if scores and len(scores) != self.output_tokens:
-            raise ValueError(f"token_scores: expected {self.output_tokens} of them; got {len(scores)}")
+            wanted = f"expected {self.output_tokens} of them"
+            raise ValueError(f"token_scores: {wanted}; got {len(scores)}")
 
 
 # cell: END
@@ -106,25 +111,31 @@ def _merge(symbols: list[str], pair: tuple[str, str]) -> list[str]:
 
 # cell: train_bpe
 def train_bpe(corpus: Sequence[str], num_merges: int) -> list[tuple[str, str]]:
-    """Learn up to ``num_merges`` merges from a corpus, in the order in which they apply.
+    """Learn up to ``num_merges`` merges, in the order in which they apply.
 
-    Words are split at whitespace and weighted by how often they occur. The most frequent pair wins, and
-    of equally frequent pairs the largest in string order. When every word has become one piece, no pair
-    is left: the result is then shorter than asked for, and its length says so. Pairs are counted anew
-    for each merge, which is slow and easy to check. Method: Sennrich, Haddow and Birch (2016).
+    Words are split at whitespace and weighted by how often they occur. The most
+    frequent pair wins, and of equally frequent pairs the largest in string order.
+    When every word has become one piece, no pair is left: the result is then
+    shorter than asked for, and its length says so. Pairs are counted anew for each
+    merge, which is slow and easy to check. Method: Sennrich, Haddow and Birch
+    (2016).
 
     Raises:
-        TypeError: ``corpus`` is one string or holds other things than strings; ``num_merges`` is no integer.
-        ValueError: ``corpus`` has no word or holds a lone surrogate, or ``num_merges`` is negative.
+        TypeError: ``corpus`` is one string or holds other things than strings;
+            ``num_merges`` is no integer.
+        ValueError: ``corpus`` has no word or holds a lone surrogate, or
+            ``num_merges`` is negative.
 
     >>> train_bpe(["low lower lowest"], 2)
     [('o', 'w'), ('l', 'ow')]
     """
     wanted = args.integer("num_merges", num_merges)
-    lines = [args.text(f"corpus[{i}]", line) for i, line in enumerate(args.items("corpus", corpus))]
+    lines = args.texts("corpus", corpus)
     words = Counter(word for line in lines for word in line.split())
     if not words:
-        raise ValueError(f"corpus: expected at least one word; {args.found(corpus)}")
+        raise ValueError(
+            f"corpus: expected at least one word; {args.found(corpus)}"
+        )
     pieces = {word: [*word, END] for word in words}
     merges: list[tuple[str, str]] = []
     while len(merges) < wanted:
@@ -135,13 +146,15 @@ def train_bpe(corpus: Sequence[str], num_merges: int) -> list[tuple[str, str]]:
         if not counts:
             break
         merges.append(max(counts, key=lambda p: (counts[p], p)))
-        pieces = {word: _merge(symbols, merges[-1]) for word, symbols in pieces.items()}
+        pieces = {
+            word: _merge(symbols, merges[-1]) for word, symbols in pieces.items()
+        }
     return merges
 
 
 # cell: bpe_encode
 def _replay(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
-    """Split a word, which may be empty, into pieces. A merge that would spell the marker never applies."""
+    """Split a word, even an empty one; no merge may spell the marker."""
     symbols = [*word, END]
     for pair in merges:
         symbols = _merge(symbols, pair) if _mergeable(*pair) else symbols
@@ -149,19 +162,23 @@ def _replay(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def bpe_encode(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
-    """Split one word into pieces by replaying the merges in the order in which they were learned.
+    """Split one word into pieces by replaying the merges in the order learned.
 
-    The last piece ends in ``</w>``, and no other does. Characters that training never saw stay single.
+    The last piece ends in ``</w>``, and no other does. Characters that training
+    never saw stay single.
 
     Raises:
-        TypeError: ``word`` is not a string, or ``merges`` is not a sequence of pairs of strings.
+        TypeError: ``word`` is not a string, or ``merges`` is not a sequence of
+            pairs of strings.
         ValueError: ``word`` is empty, holds whitespace or holds a lone surrogate.
 
     >>> bpe_encode("low", [("o", "w"), ("l", "ow")])
     ['low', '</w>']
     """
     if args.text("word", word).split() != [word]:
-        raise ValueError(f"word: expected one word, without whitespace; {args.found(word)}")
+        raise ValueError(
+            f"word: expected one word, no whitespace; {args.found(word)}"
+        )
     return _replay(word, args.text_pairs("merges", merges))
 
 
@@ -169,36 +186,40 @@ def count_tokens(sentence: str, merges: Sequence[tuple[str, str]]) -> int:
     """Count the pieces of a sentence. A word that stands there twice counts twice.
 
     Raises:
-        TypeError: ``sentence`` is not a string, or ``merges`` is not a sequence of pairs of strings.
+        TypeError: ``sentence`` is not a string, or ``merges`` is not a sequence of
+            pairs of strings.
         ValueError: ``sentence`` holds a lone surrogate.
 
     >>> count_tokens("low low", [("o", "w"), ("l", "ow")])
     4
     """
-    return sum(len(bpe_encode(word, merges)) for word in args.text("sentence", sentence).split())
+    words = args.text("sentence", sentence).split()
+    return sum(len(bpe_encode(word, merges)) for word in words)
 
 
 # cell: bpe_decode
 def bpe_decode(pieces: Sequence[str]) -> str:
-    """Put words back together: the inverse of ``bpe_encode``, for one word or for several in a row.
+    """Put words together again: the inverse of ``bpe_encode``, word after word.
 
-    Words are joined by single spaces; the whitespace that stood between them was never encoded.
+    Words are joined by single spaces; the whitespace that stood between them was
+    never encoded.
 
     Raises:
         TypeError: ``pieces`` is one string, or holds something else than strings.
-        ValueError: ``pieces`` is empty, a piece holds the marker before its end, or the last word is open.
+        ValueError: ``pieces`` is empty, a piece holds the marker before its end, or
+            the last word is open.
 
     >>> bpe_decode(["low", "</w>", "er</w>"])
     'low er'
     """
-    members = [args.text(f"pieces[{i}]", piece) for i, piece in enumerate(args.items("pieces", pieces))]
-    bodies = [piece.removesuffix(END) for piece in members]
-    for i, body in enumerate(bodies):
+    members, spelt = args.texts("pieces", pieces), ""
+    for i, piece in enumerate(members):
+        body = piece.removesuffix(END)
         if END in body:
-            raise ValueError(f"pieces[{i}]: {END!r} may only end a piece; {args.found(members[i])}")
+            raise ValueError(f"pieces[{i}]: {END} inside; {args.found(piece)}")
+        spelt += body + (" " if piece.endswith(END) else "")
     if not members[-1].endswith(END):
-        raise ValueError(f"pieces: the last piece must end in {END!r}; {args.found(members[-1])}")
-    spelt = "".join(body + " " * (piece != body) for piece, body in zip(members, bodies, strict=True))
+        raise ValueError(f"pieces: no {END} at the end; {args.found(members[-1])}")
     return spelt[:-1]
 
 
@@ -206,13 +227,16 @@ def bpe_decode(pieces: Sequence[str]) -> str:
 class Vocabulary:
     """Text to ids and back, with ids that no text can change.
 
-    Ids 0 to 255 are the bytes. Then come the end marker, the characters of ``alphabet`` in order, and
-    what each merge makes. Text is cut at single spaces, a marker stands for each cut, and a character
-    without an entry becomes the bytes of its UTF-8 form, so any text comes back exactly.
+    Ids 0 to 255 are the bytes. Then come the end marker, the characters of
+    ``alphabet`` in order, and what each merge makes. Text is cut at single spaces,
+    a marker stands for each cut, and a character without an entry becomes the bytes
+    of its UTF-8 form, so any text comes back exactly.
 
     Raises:
-        TypeError: an argument is not text, ids are not integers, or ``merges`` are not pairs of strings.
-        ValueError: a lone surrogate, an id outside the vocabulary, or ids whose bytes are not UTF-8.
+        TypeError: an argument is not text, ids are not integers, or ``merges`` are
+            not pairs of strings.
+        ValueError: a lone surrogate, an id outside the vocabulary, or ids whose
+            bytes are not UTF-8.
 
     >>> small = Vocabulary("low", [("o", "w"), ("l", "ow")])
     >>> small.encode("low ø")
@@ -224,7 +248,8 @@ class Vocabulary:
     def __init__(self, alphabet: str, merges: Sequence[tuple[str, str]]) -> None:
         self.merges = tuple(args.text_pairs("merges", merges))
         letters = sorted(set("".join(args.text("alphabet", alphabet).split())))
-        self.pieces = tuple(dict.fromkeys([END, *letters, *(left + right for left, right in self.merges)]))
+        merged = [left + right for left, right in self.merges]
+        self.pieces = tuple(dict.fromkeys([END, *letters, *merged]))
         self._ids = {piece: 256 + i for i, piece in enumerate(self.pieces)}
 
     def __len__(self) -> int:
@@ -235,34 +260,35 @@ class Vocabulary:
         ids: list[int] = []
         for word in args.text("text", text).split(" ") if text != "" else []:
             for piece in _replay(word, self.merges):
-                ids += [self._ids[piece]] if piece in self._ids else piece.encode("utf-8")
+                ids += [self._ids[piece]] if piece in self._ids else piece.encode()
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text that ids spell. The marker of a last word that is complete adds no space."""
-        found = enumerate(args.items("ids", ids, empty=True))
-        tokens = [args.integer(f"ids[{i}]", token, at_most=len(self) - 1) for i, token in found]
-        pieces = [self.pieces[token - 256] if token >= 256 else bytes([token]) for token in tokens]
-        spelt = [piece if isinstance(piece, bytes) else piece.replace(END, " ").encode() for piece in pieces]
-        closed = bool(pieces) and isinstance(pieces[-1], str) and pieces[-1].endswith(END)
+        """Return the text that ids spell; a marker at the end adds no space."""
+        spelt, closed = bytearray(), False
+        for token in args.integers("ids", ids, at_most=len(self) - 1, empty=True):
+            piece = self.pieces[token - 256] if token >= 256 else ""
+            closed = piece.endswith(END)
+            spelt += piece.replace(END, " ").encode() if piece else bytes([token])
         try:
-            return b"".join(spelt).decode("utf-8")[: -1 if closed else None]
-        except UnicodeDecodeError as error:
-            raise ValueError(f"ids: their bytes are not UTF-8 ({error.reason}); {args.found(ids)}") from None
+            return spelt.decode()[:-1] if closed else spelt.decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"ids: expected UTF-8; {args.found(ids)}") from None
 
 
 # cell: softmax
 def softmax(logits: Sequence[float], temperature: float = 1.0) -> list[float]:
     """Turn logits into probabilities at a temperature, in the order of the logits.
 
-    Temperature 0 is the greedy limit: the largest logits share the mass equally. An infinite temperature
-    is uniform over the tokens that are not masked. A logit of ``-inf`` is a masked token and gets exactly
-    0.0. A difference of logits too large for a float counts as infinite.
+    Temperature 0 is the greedy limit: the largest logits share the mass equally. An
+    infinite temperature is uniform over the tokens that are not masked. A logit of
+    ``-inf`` is a masked token and gets exactly 0.0. A difference of logits too
+    large for a float counts as infinite.
 
     Raises:
         TypeError: a logit or the temperature is not a number.
-        ValueError: ``logits`` is empty, holds NaN or ``+inf``, or masks every token; ``temperature`` is
-            negative or NaN.
+        ValueError: ``logits`` is empty, holds NaN or ``+inf``, or masks every
+            token; ``temperature`` is negative or NaN.
 
     >>> softmax([2.0, 2.0, -math.inf], temperature=0.5)
     [0.5, 0.5, 0.0]
@@ -271,25 +297,30 @@ def softmax(logits: Sequence[float], temperature: float = 1.0) -> list[float]:
     t = args.real("temperature", temperature, at_least=0.0)
     top = max(scores)
     if top == -math.inf:
-        raise ValueError(f"logits: every token is masked, so none can be picked; {args.found(logits)}")
+        raise ValueError(f"logits: every token is masked; {args.found(logits)}")
     if t == 0.0:
         weights = [1.0 if z == top else 0.0 for z in scores]
     else:
-        weights = [math.exp((z - top) / t) if z > -math.inf else 0.0 for z in scores]
+        weights = [
+            math.exp((z - top) / t) if z > -math.inf else 0.0 for z in scores
+        ]
     whole = math.fsum(weights)
     return [weight / whole for weight in weights]
 
 
 # cell: sample_token
 def sample_token(probs: Sequence[float], rng: random.Random) -> int:
-    """Draw the index of one token by inverse-CDF sampling. One call takes one number from ``rng``.
+    """Draw the index of one token, taking one number from ``rng``.
 
-    An index of probability 0 is never returned. Where rounding leaves the sum below the draw, the last
-    index with a positive probability is.
+    Method: inverse-CDF sampling. An index of probability 0 is never returned. Where
+    rounding leaves the sum below the draw, the last index with a positive
+    probability is.
 
     Raises:
-        TypeError: a probability is not a number, or ``rng`` is not a ``random.Random``.
-        ValueError: ``probs`` is empty, holds NaN or a negative value, or does not sum to 1 within 1e-9.
+        TypeError: a probability is not a number, or ``rng`` is not a
+            ``random.Random``.
+        ValueError: ``probs`` is empty, holds NaN or a negative value, or does not
+            sum to 1 within 1e-9.
 
     >>> sample_token([0.0, 1.0, 0.0], random.Random(7))
     1
@@ -308,21 +339,25 @@ def sample_token(probs: Sequence[float], rng: random.Random) -> int:
 
 # cell: entropy_bits
 def entropy_bits(probs: Sequence[float]) -> float:
-    """Return the Shannon entropy of a distribution in bits. Tokens of probability 0 add nothing.
+    """Return the Shannon entropy of a distribution in bits.
+
+    Tokens of probability 0 add nothing.
 
     Raises:
         TypeError: a probability is not a number.
-        ValueError: ``probs`` is empty, holds NaN or a negative value, or does not sum to 1 within 1e-9.
+        ValueError: ``probs`` is empty, holds NaN or a negative value, or does not
+            sum to 1 within 1e-9.
 
     >>> entropy_bits([0.5, 0.25, 0.25])
     1.5
     """
     shares = args.distribution("probs", probs)
-    return max(0.0, -math.fsum(share * math.log2(share) for share in shares if share > 0.0))
+    terms = (share * math.log2(share) for share in shares if share > 0.0)
+    return max(0.0, -math.fsum(terms))
 
 
 def sample_entropy_bits(samples: Iterable[Hashable]) -> float:
-    """Return the entropy of the shares with which the outcomes occur in ``samples``, in bits.
+    """Return the entropy, in bits, of the shares of the outcomes in ``samples``.
 
     As an estimate of the distribution's entropy it is low on average, by about
     (outcomes - 1) / (2 * draws * ln 2) bits (Miller 1955).
@@ -342,8 +377,8 @@ def sample_entropy_bits(samples: Iterable[Hashable]) -> float:
 def top_k_support(probs: Sequence[float], k: int) -> list[int]:
     """Return the indices of the ``k`` most probable tokens, most probable first.
 
-    Equal probabilities rank by lower index, also at the border. A token of probability 0 is never kept,
-    so fewer than ``k`` may be returned.
+    Equal probabilities rank by lower index, also at the border. A token of
+    probability 0 is never kept, so fewer than ``k`` may be returned.
 
     Raises:
         TypeError: a probability is not a number, or ``k`` is not an integer.
@@ -352,21 +387,24 @@ def top_k_support(probs: Sequence[float], k: int) -> list[int]:
     >>> top_k_support([0.2, 0.5, 0.2, 0.1], 2)
     [1, 0]
     """
+    size = args.integer("k", k, at_least=1)
     shares = args.distribution("probs", probs)
     ranked = sorted(range(len(shares)), key=lambda index: -shares[index])
-    return [index for index in ranked[: args.integer("k", k, at_least=1)] if shares[index] > 0.0]
+    return [index for index in ranked[:size] if shares[index] > 0.0]
 
 
 def top_p_support(probs: Sequence[float], p: float) -> list[int]:
-    """Return the indices of the nucleus: the fewest most probable tokens whose mass reaches ``p``.
+    """Return the nucleus: the fewest most probable tokens whose mass reaches ``p``.
 
-    The token whose mass arrives at ``p`` exactly is the last one kept. Masses are correctly rounded sums.
-    At ``p`` = 1 every token of positive probability is kept, and one token is kept however small ``p`` is.
-    Ranking is that of ``top_k_support``. Method: Holtzman et al. (2020).
+    The token whose mass arrives at ``p`` exactly is the last one kept. Masses are
+    correctly rounded sums. At ``p`` = 1 every token of positive probability is
+    kept, and one token is kept however small ``p`` is. Ranking is that of
+    ``top_k_support``. Method: Holtzman et al. (2020).
 
     Raises:
         TypeError: a probability or ``p`` is not a number.
-        ValueError: ``probs`` is not a distribution, or ``p`` is not above 0 and at most 1.
+        ValueError: ``probs`` is not a distribution, or ``p`` is not above 0 and at
+            most 1.
 
     >>> top_p_support([0.1, 0.5, 0.4], 0.9)
     [1, 2]
@@ -377,25 +415,29 @@ def top_p_support(probs: Sequence[float], p: float) -> list[int]:
     kept = top_k_support(shares, len(shares))
     if mass == 1.0:
         return kept
-    sizes = range(1, len(kept))
-    return kept[: 1 + bisect_left(sizes, mass, key=lambda n: math.fsum(shares[i] for i in kept[:n]))]
+
+    def reached(size: int) -> float:
+        return math.fsum(shares[index] for index in kept[:size])
+
+    return kept[: 1 + bisect_left(range(1, len(kept)), mass, key=reached)]
 
 
 # cell: restrict
 def restrict(probs: Sequence[float], support: Iterable[int]) -> list[float]:
-    """Return the distribution with every token outside ``support`` at exactly 0.0, scaled to sum to 1.
+    """Return the distribution with all outside ``support`` at 0.0, scaled to 1.
 
     Raises:
         TypeError: a probability is not a number, or an index is not an integer.
-        ValueError: ``probs`` is not a distribution, an index is out of range, or the support has no mass.
+        ValueError: ``probs`` is not a distribution, an index is out of range, or
+            the support has no mass.
 
     >>> restrict([0.5, 0.25, 0.25], [0, 1])
     [0.6666666666666666, 0.3333333333333333, 0.0]
     """
     shares = args.distribution("probs", probs)
     last = len(shares) - 1
-    kept = {args.integer("support", index, at_most=last) for index in args.items("support", support)}
-    total = math.fsum(shares[index] for index in kept)
+    kept = set(args.integers("support", support, at_most=last))
+    total = math.fsum(shares[i] for i in kept)
     if total == 0.0:
-        raise ValueError(f"support: its tokens have probability 0; {args.found(sorted(kept))}")
-    return [share / total if index in kept else 0.0 for index, share in enumerate(shares)]
+        raise ValueError(f"support: it has no mass; {args.found(sorted(kept))}")
+    return [share / total if i in kept else 0.0 for i, share in enumerate(shares)]

@@ -23,11 +23,13 @@ __all__ = [
     "found",
     "instances",
     "integer",
+    "integers",
     "items",
     "real",
     "reals",
     "text",
     "text_pairs",
+    "texts",
 ]
 
 LARGEST = sys.float_info.max  # as a bound, it shuts the infinities out
@@ -137,6 +139,20 @@ def reals(
     return [real(f"{name}[{i}]", value, at_least=at_least, at_most=at_most) for i, value in members]
 
 
+def integers(name: str, values: object, *, at_most: int, empty: bool = False) -> list[int]:
+    """Return a vector of integers from 0 to ``at_most``.
+
+    Raises:
+        TypeError: not a sequence, or a member that is not an integer.
+        ValueError: no member, unless ``empty`` allows that, or a member outside the bounds.
+
+    >>> integers("ids", (3, 1), at_most=3)
+    [3, 1]
+    """
+    members = enumerate(items(name, values, empty=empty))
+    return [integer(f"{name}[{i}]", value, at_most=at_most) for i, value in members]
+
+
 def distribution(name: str, values: object) -> list[float]:
     """Return a probability vector: each entry from 0 to 1, and a sum of 1 within ``TOTAL_TOLERANCE``.
 
@@ -175,6 +191,19 @@ def text(name: str, value: object) -> str:
         if "\ud800" <= char <= "\udfff":
             raise ValueError(f"{name}: expected Unicode text; character {i} is a lone surrogate, {char!r}")
     return value
+
+
+def texts(name: str, values: object) -> list[str]:
+    """Return a non-empty vector of texts, each held to the same rule as in ``text``.
+
+    Raises:
+        TypeError: one string, not a sequence, or a member that is not a string.
+        ValueError: empty, or a member that holds a lone surrogate.
+
+    >>> texts("corpus", ["a b", "c"])
+    ['a b', 'c']
+    """
+    return [text(f"{name}[{i}]", value) for i, value in enumerate(items(name, values))]
 
 
 def text_pairs(name: str, values: object) -> list[tuple[str, str]]:
