@@ -18,6 +18,8 @@ __all__ = ["Built", "Heading", "finish", "page_html"]
 
 _HEADING = re.compile(r"<h([1-6])( [^>]*?)?\bid=\"([^\"]+)\"([^>]*)>(.*?)</h\1>", re.S)
 
+_CODE_LINE = re.compile(r'<span id="cb\d+-\d+"><a href="#cb\d+-\d+" aria-hidden="true" tabindex="-1"></a>')
+
 
 @dataclass
 class Heading:
@@ -58,6 +60,8 @@ def finish(built: Built) -> None:
         return f'<h{level}{before or " "}id="{identifier}"{after}>{inner}{link}</h{level}>'
 
     built.body = _HEADING.sub(anchor, built.body)
+    # Pandoc makes every line of code a target; in a chapter that is a fifth of the page.
+    built.body = _CODE_LINE.sub("<span>", built.body)
 
 
 def page_html(template: str, book: Book, site: list[Built], built: Built) -> str:
