@@ -68,6 +68,7 @@ def test_a_wrong_number_is_found_on_every_page_of_the_book(path: Path) -> None:
         ("40ms or 7x", "40 7"),
         ('"0.52"', "0.52"),
         ("costs \\$3 or $3.", "3"),
+        ("1[a](x.ipynb)2", "1 2"),
     ],
 )
 def test_printed_numbers_pass(prose: str, output: str) -> None:

@@ -750,7 +750,10 @@ def real(tmp_path: Path) -> Book:
     return Book(tmp_path)
 
 
-def test_real_kernel_runs_deterministically_and_records_the_run(real: Book) -> None:
+def test_real_kernel_runs_deterministically_and_records_the_run(
+    real: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPLBACKEND", "agg")
     package = real.root / "code" / "modelcall"
     package.mkdir(parents=True)
     (package / "__init__.py").write_bytes(b"")
