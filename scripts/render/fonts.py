@@ -34,8 +34,8 @@ _FACES: dict[str, list[tuple[str, int, str, str, str, _Limits]]] = {
 # Always there, whatever the pages use: Latin-1, typographic marks, a few arrows and relations.
 _LATIN = [*range(0x20, 0x7F), *range(0xA0, 0x100), *range(0x2010, 0x2027), 0x2032, 0x2039, 0x203A, 0x20AC]
 _SYMBOLS = [0x2122, *range(0x2190, 0x2194), 0x2212, 0x2248, 0x2260, 0x2264, 0x2265]
-# Greek, and the mathematical italics that a browser takes for every one-letter identifier.
-_MATHS = [*range(0x391, 0x3CA), *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C), 0x210E]
+# Greek, the mathematical italics that a browser takes for every one-letter identifier, and the root sign.
+_MATHS = [*range(0x391, 0x3CA), *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C), 0x210E, 0x221A]
 # Beyond HarfBuzz's defaults: tabular figures, and the variants that formulas need.
 _FEATURES = ("tnum", "zero", "ssty", "dtls", "flac")
 LICENCES = ("ibm-plex.txt", "stix-two-math.txt")

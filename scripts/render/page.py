@@ -45,7 +45,10 @@ class Built:
     @property
     def label(self) -> str:
         """The title in navigation: with the bare number, as the sidebar has no room for "Appendix"."""
-        return re.sub(r"^Appendix\s(\w)\s—\s", r'<span class="chapter-number">\1</span> ', self.title)
+        short = r'<span class="chapter-number">\1</span> '
+        return re.sub(
+            r'^<span class="appendix-label">Appendix(?:&nbsp;|\s)(\w).*?</span> </span>', short, self.title
+        )
 
 
 def finish(built: Built) -> None:

@@ -204,7 +204,7 @@ def _files(book: Book, drafts: list[_Draft], site: list[Built], problems: Proble
     files: dict[str, bytes] = {}
     for name in ("book.css", "book.js"):
         files[f"assets/{name}"] = (_ASSETS / name).read_bytes()
-    files["assets/book.css"] += palette_css().encode()
+    files["assets/book.css"] = palette_css().encode() + files["assets/book.css"]
     index = [e for b in site for e in search.entries(b.page.output, search.words(b.label), b.body)]
     files["assets/search-index.js"] = search.script(index).encode()
     for draft in drafts:

@@ -99,7 +99,9 @@ class Transform(Boxes):
             if kind_of(identifier) == "sec":
                 self.numbering.add(identifier, Target(self.source.page, word, chapter), self.cell)
             if chapter.isalpha():
-                content = [*strings(f"Appendix\xa0{chapter} — "), *content]
+                dash = '<span class="appendix-dash"> —</span> '
+                start = f'<span class="appendix-label">Appendix&nbsp;{chapter}{dash}</span>'
+                content = [html_inline(start), *content]
             elif chapter:
                 start = f'<span class="chapter-number">{chapter}&nbsp; </span><span class="chapter-title">'
                 content = [html_inline(start), *content, html_inline("</span>")]

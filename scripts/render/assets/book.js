@@ -76,10 +76,9 @@
     for (const box of boxes) {
       if (box.scrollWidth > box.clientWidth + 1) {
         box.tabIndex = 0;
-        if (box.tagName !== "PRE" || !box.closest("[role=group]")) {
-          box.setAttribute("role", "group");
-          box.setAttribute("aria-label", box.matches("pre") ? "Code" : box.matches("math") ? "Formula" : box.matches(".drawing") ? "Figure" : "Table");
-        }
+        if (box.tagName.toLowerCase() === "math") continue; // has its own role and name
+        box.setAttribute("role", "group");
+        box.setAttribute("aria-label", box.matches("pre") ? "Code" : box.matches(".drawing") ? "Figure" : "Table");
       } else if (box.tabIndex === 0) {
         for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
       }
