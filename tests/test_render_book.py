@@ -1,4 +1,4 @@
-"""The sample book, built once: numbers and words as Quarto documents them, HTML that a strict parser accepts."""
+"""The sample book, built once: numbers and words as Quarto documents them, strict HTML."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import html5lib
 import pytest
-
 from scripts.render.links import broken_links, inventory, site_pages
 from scripts.render.pandoc import Pandoc
 from scripts.render.site import Result, build
@@ -52,12 +52,12 @@ def elements(text: str) -> Iterator[ET.Element]:
 
 
 def test_structure_for_readers_of_all_kinds(pages: dict[str, str]) -> None:
-    """One H1, no skipped level, one main, a skip link first, a language, labelled navigation, alt on images."""
+    """One H1, no skipped level, one main, a skip link first, a language, named navigation, alt on images."""
     for name, text in pages.items():
         tags = [(el.tag.removeprefix(XHTML), el) for el in elements(text) if isinstance(el.tag, str)]
         levels = [int(tag[1]) for tag, _ in tags if re.fullmatch(r"h[1-6]", tag)]
         assert levels[0] == 1 and levels.count(1) == 1, name
-        assert all(b <= a + 1 for a, b in zip(levels, levels[1:], strict=False)), (name, levels)
+        assert all(b <= a + 1 for a, b in pairwise(levels)), (name, levels)
         assert sum(tag == "main" for tag, _ in tags) == 1
         assert next(el for tag, el in tags if tag == "html").attrib["lang"] == "en"
         links = [el for tag, el in tags if tag == "a"]
@@ -148,7 +148,7 @@ def test_words_of_a_reference_do_not_break(pages: dict[str, str]) -> None:
 
 
 def test_citations_agree_over_the_book(pages: dict[str, str]) -> None:
-    """Two works of one author and year keep their letters on every page; all cited works are listed, no other."""
+    """Two works of one author and year keep their letters on every page; what is cited is listed."""
     assert "(Doe 2020b)" in pages["index.html"] or ">Doe 2020b<" in pages["index.html"]
     assert "Doe 2020a" in re.sub(r"<[^>]+>", "", pages["chapters/one.html"])
     entries = re.findall(r'id="ref-([\w]+)"', pages["references.html"])
@@ -269,8 +269,10 @@ def test_search_index_covers_every_section(result: Result, said: dict[str, Any])
 def test_plain_text_is_pandocs_own(tmp_path: Path) -> None:
     """What is no construct of Quarto's comes out as Pandoc writes it by itself."""
     text = (
-        "A *b* **c** `d` [e](https://example.org) H~2~O^2^ ~~f~~ “g” -- h... \n\n- i\n\n  j\n- k\n\n1. l\n\n> m\n\n"
-        "Term\n:   n\n\n| o | p |\n|---|--:|\n| 1 | 2 |\n\n```c\nint q;\n```\n\n$r_s$ and\n\n$$t$$\n\nu[^v]\n\n[^v]: w\n"
+        "A *b* **c** `d` [e](https://example.org) H~2~O^2^ ~~f~~ “g” -- h... \n\n"
+        "- i\n\n  j\n- k\n\n1. l\n\n> m\n\n"
+        "Term\n:   n\n\n| o | p |\n|---|--:|\n| 1 | 2 |\n\n```c\nint q;\n```\n\n"
+        "$r_s$ and\n\n$$t$$\n\nu[^v]\n\n[^v]: w\n"
     )
     pandoc = Pandoc(tmp_path / "cache")
     (tmp_path / "index.md").write_text(f"# T {{#sec-t .unnumbered}}\n\n{text}", encoding="utf-8")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from scripts.render.problems import BuildError
 from scripts.render.site import build
 from tests.render.sample import BIBLIOGRAPHY, SVG, code, figure, markdown, notebook, png, shown, stream

@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from scripts.render.links import broken_links, inventory
 from scripts.render.pandoc import Pandoc
 from scripts.render.problems import BuildError
@@ -54,7 +53,7 @@ def snapshot(root: Path) -> dict[str, bytes]:
     return {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*") if p.is_file()}
 
 
-# -- the command -----------------------------------------------------------------------------------------------
+# -- the command ---------------------------------------------------------------------------------------------
 
 
 def test_command_says_what_it_did(book: Path) -> None:
@@ -115,7 +114,7 @@ def test_swap_is_one_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert snapshot(tmp_path) == {"site/c.txt": b"2"}
 
 
-# -- the cache -------------------------------------------------------------------------------------------------
+# -- the cache -----------------------------------------------------------------------------------------------
 
 
 def test_only_what_changed_runs_again(book: Path) -> None:
@@ -164,7 +163,7 @@ def test_old_pandoc_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         _ = Pandoc(tmp_path).executable
 
 
-# -- serving ---------------------------------------------------------------------------------------------------
+# -- serving -------------------------------------------------------------------------------------------------
 
 
 def fetch(url: str) -> str:
@@ -226,7 +225,7 @@ def test_serve_rebuilds_and_survives_a_mistake(book: Path) -> None:
         server.wait(10)
 
 
-# -- Quarto's route --------------------------------------------------------------------------------------------
+# -- Quarto's route ------------------------------------------------------------------------------------------
 
 FAKE = """#!/bin/sh
 # Stands for quarto: notes its arguments, writes one page, and says what FAKE_LOG holds.
@@ -294,17 +293,20 @@ def test_quarto_asked_for_but_absent(book: Path, tmp_path: Path) -> None:
 
 def test_inventory_reads_quartos_markup() -> None:
     """Markup as Quarto 1.4 and later write it, in small."""
-    page = """<html><body><nav id="TOC"><a class="quarto-xref" href="#x">no</a></nav><main id="quarto-document-content">
-    <header id="title-block-header"><h1 class="title"><span id="sec-one" class="quarto-section-identifier"><span
-    class="chapter-number">1</span>&nbsp; <span class="chapter-title">One call</span></span></h1></header>
+    page = """<html><body><nav id="TOC"><a class="quarto-xref" href="#x">no</a></nav>
+    <main id="quarto-document-content">
+    <header id="title-block-header"><h1 class="title"><span id="sec-one"
+    class="quarto-section-identifier"><span class="chapter-number">1</span>&nbsp; <span class="chapter-title">One call</span></span></h1></header>
     <section id="sec-a" class="level2" data-number="1.1"><h2 data-number="1.1" class="anchored"
     data-anchor-id="sec-a"><span class="header-section-number">1.1</span> First</h2>
     <p>See <a href="../chapters/two.html#fig-x" class="quarto-xref">Figure&nbsp;<span>2.1</span></a>.</p>
-    <div id="fig-y" class="quarto-float quarto-figure anchored"><figure class="quarto-float quarto-float-fig figure">
+    <div id="fig-y" class="quarto-float quarto-figure anchored">
+    <figure class="quarto-float quarto-float-fig figure">
     <div aria-describedby="fig-y-caption-0"><img src="y.png" alt="y"></div><figcaption
-    class="quarto-float-caption-bottom quarto-float-caption quarto-float-fig" id="fig-y-caption-0ceaefa1">Figure&nbsp;1.1: A
-    <em>caption</em></figcaption></figure></div>
-    <div id="thm-a" class="theorem"><p><span class="theorem-title"><strong>Theorem 1.1 (Name)</strong></span> Text</p></div>
+    class="quarto-float-caption-bottom quarto-float-caption quarto-float-fig" id="fig-y-caption-0ceaefa1">Figure&nbsp;1.1:
+    A <em>caption</em></figcaption></figure></div>
+    <div id="thm-a" class="theorem"><p>
+    <span class="theorem-title"><strong>Theorem 1.1 (Name)</strong></span> Text</p></div>
     </section></main></body></html>"""
     said = inventory({"chapters/one.html": page})["chapters/one.html"]
     assert said["headings"] == [
@@ -316,7 +318,7 @@ def test_inventory_reads_quartos_markup() -> None:
     assert said["boxes"] == [{"id": "thm-a", "text": "Theorem 1.1 (Name)"}]
 
 
-# -- the link check --------------------------------------------------------------------------------------------
+# -- the link check ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -345,7 +347,7 @@ def test_link_check(markup: str, wrong: str | None) -> None:
     assert [what for _, _, what in found] == [] if wrong is None else wrong in found[0][2]
 
 
-# -- pieces ----------------------------------------------------------------------------------------------------
+# -- pieces --------------------------------------------------------------------------------------------------
 
 
 def test_ids_of_two_drawings_never_meet() -> None:
@@ -357,7 +359,8 @@ def test_ids_of_two_drawings_never_meet() -> None:
 
 def test_every_role_of_the_palette_is_found() -> None:
     for role, (light, _) in palette().items():
-        text = f'<svg xmlns="http://www.w3.org/2000/svg"><path style="fill: {light.upper()}" stroke="{light}"/></svg>'
+        path = f'<path style="fill: {light.upper()}" stroke="{light}"/>'
+        text = f'<svg xmlns="http://www.w3.org/2000/svg">{path}</svg>'
         assert inline(text, "p-", "x").count(f"var(--fig-{role})") == 2
 
 
