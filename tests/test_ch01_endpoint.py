@@ -102,7 +102,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
 def cell_sources() -> list[str]:
     """The cell that makes the request, and the cells that are shown and not run."""
     cells = [cell for cell in nbformat.read(NOTEBOOK, 4).cells if cell.cell_type == "code"]
-    request = [cell.source for cell in cells if cell.source.startswith("request = {")]
+    request = [cell.source for cell in cells if "stream_options" in cell.source]
     not_run = [cell.source for cell in cells if "#| eval: false" in cell.source]
     assert len(request) == 1 and len(not_run) == 2
     return request + not_run

@@ -20,21 +20,17 @@ TESTS = [f"tests/test_ch01_{name}.py" for name in ("record", "tokens", "sampling
 
 # what it breaks -> (the place, the bug); each differs from the place by one character
 ONE_CHARACTER = {
-    "a positive log probability": (
-        "at_least=-args.LARGEST, at_most=0.0",
-        "at_least=-args.LARGEST, at_most=1.0",
-    ),
-    "a first token after the last": ("at_most=self.total_ms", "at_most=-self.total_ms"),
+    "a positive log probability": ("-args.LARGEST, 0.0", "-args.LARGEST, 1.0"),
     "rare pairs first": ("counts[pair] += weight", "counts[pair] -= weight"),
     "one merge too many": ("while len(merges) < wanted", "while len(merges) <= wanted"),
     "a word cut short": ("return spelt[:-1]", "return spelt[:-2]"),
     "ids that meet the bytes": ("piece: 256 + i for i", "piece: 255 + i for i"),
-    "one id too many": ("at_most=len(self) - 1", "at_most=len(self) - 0"),
+    "one id too many": ("ids, len(self) - 1", "ids, len(self) - 0"),
     "the first entry is a byte": ("if token >= 256", "if token > 256"),
-    "temperature upside down": ("math.exp((z - top) / t)", "math.exp((z - top) * t)"),
-    "the maximum added": ("math.exp((z - top) / t)", "math.exp((z + top) / t)"),
+    "temperature upside down": ("[(z - top) / t if", "[(z - top) * t if"),
+    "the maximum added": ("[(z - top) / t if", "[(z + top) / t if"),
     "all masked, and no error": ("if top == -math.inf:", "if top == +math.inf:"),
-    "a mask that leaks": ("if z > -math.inf else 0.0", "if z > -math.inf else 0.1"),
+    "a mask that leaks": ("if z > -math.inf else z", "if z > -math.inf else t"),
     "zero draws a masked token": ("if u < reached:", "if u <= reached:"),
     "the last token, masked or not": (
         "in enumerate(shares) if share > 0.0)",
@@ -44,10 +40,11 @@ ONE_CHARACTER = {
     "the least probable first": ("key=lambda index: -shares[index]", "key=lambda index: +shares[index]"),
     "a nucleus that stops short": ("kept[: 1 + bisect_left", "kept[: 0 + bisect_left"),
     "mass lost to rounding": ("if mass == 1.0:", "if mass == 2.0:"),
-    "scaled the wrong way": ("share / total if i in kept", "share * total if i in kept"),
+    "scaled the wrong way": ("[p / total if i in kept", "[p * total if i in kept"),
 }
 LARGER = {
-    "scores without a count": ("if scores and len(scores) != self.output_tokens", "if False"),
+    "a first token after the last": ("self.ttft_ms, 0.0, total)", "self.ttft_ms, 0.0, args.LARGEST)"),
+    "scores without a count": ("if len(scores) not in (0, self.output_tokens)", "if False"),
     "tokens, but no first one": ("if self.ttft_ms is not None or self.output_tokens:", "if self.ttft_ms:"),
     "a forged end marker": ("return END not in spelt", "return True"),
     "the other end of a tie": ("key=lambda p: (counts[p], p)", "key=lambda p: (counts[p], p[::-1])"),
@@ -55,8 +52,8 @@ LARGER = {
     "distinct words only": ("for word in words)\n", "for word in set(words))\n"),
     "ids by order of arrival": ("letters = sorted(set(", "letters = list(dict.fromkeys("),
     "spaces that vanish": ('.split(" ") if text', ".split() if text"),
-    "a space where none was": ("[:-1] if closed else", "if closed else"),
-    "the maximum not subtracted": ("math.exp((z - top) / t)", "math.exp(z / t)"),
+    "a space where none was": ("[: -1 if piece.endswith(END) else None]", "[:None]"),
+    "the maximum not subtracted": ("[(z - top) / t if", "[z / t if"),
     "two numbers for one draw": ("u = rng.random()", "u = rng.random() and rng.random()"),
     "a token of no mass kept": ("in ranked[:size] if shares[index] > 0.0]", "in ranked[:size]]"),
     "ties by last index": ("key=lambda index: -shares[index]", "key=lambda index: (-shares[index], -index)"),
@@ -133,5 +130,6 @@ def test_the_bug_is_noticed(bug: str, copy: Path) -> None:
         done = run_tests(copy)
     finally:
         module.write_text(source, encoding="utf-8")
-    assert done.returncode == 1, f"{bug}: the tests passed\n{done.stdout[-2000:]}"
-    assert "1 failed" in done.stdout, done.stdout[-2000:]
+    # 1: a test failed; 2: a test file could not even be imported, because an example of its own broke.
+    assert done.returncode in (1, 2), f"{bug}: the tests passed\n{done.stdout[-2000:]}"
+    assert "1 failed" in done.stdout or "1 error" in done.stdout, done.stdout[-2000:]

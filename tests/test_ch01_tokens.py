@@ -350,7 +350,7 @@ LONE = "a\ud800"
         (
             lambda: train_bpe([" ", "\n"], 5),
             ValueError,
-            "corpus: expected at least one word; got [' ', '\\n']",
+            "corpus: expected a word; got [' ', '\\n']",
         ),
         (lambda: train_bpe(["a", 3], 5), TypeError, "corpus[1]: expected text; got 3"),
         (lambda: train_bpe([LONE], 5), ValueError, "corpus[0]: expected Unicode text; character 1 is a lone"),

@@ -67,7 +67,7 @@ def integer(name: str, value: object, *, at_least: int = 0, at_most: int | None 
     return number
 
 
-def real(name: str, value: object, *, at_least: float = -math.inf, at_most: float = math.inf) -> float:
+def real(name: str, value: object, at_least: float = -math.inf, at_most: float = math.inf) -> float:
     """Return ``value`` as a ``float`` inside the closed bounds. NaN is never inside; an infinity may be.
 
     Raises:
@@ -139,17 +139,17 @@ def reals(
     return [real(f"{name}[{i}]", value, at_least=at_least, at_most=at_most) for i, value in members]
 
 
-def integers(name: str, values: object, *, at_most: int, empty: bool = False) -> list[int]:
-    """Return a vector of integers from 0 to ``at_most``.
+def integers(name: str, values: object, at_most: int) -> list[int]:
+    """Return a vector of integers from 0 to ``at_most``, possibly an empty one.
 
     Raises:
         TypeError: not a sequence, or a member that is not an integer.
-        ValueError: no member, unless ``empty`` allows that, or a member outside the bounds.
+        ValueError: a member outside the bounds.
 
-    >>> integers("ids", (3, 1), at_most=3)
+    >>> integers("ids", (3, 1), 3)
     [3, 1]
     """
-    members = enumerate(items(name, values, empty=empty))
+    members = enumerate(items(name, values, empty=True))
     return [integer(f"{name}[{i}]", value, at_most=at_most) for i, value in members]
 
 
