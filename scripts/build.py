@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -95,7 +96,8 @@ def _quarto(root: Path, output: Path) -> int:
         raise BuildError(["--renderer quarto: no quarto on PATH"])
     staged = output.with_name(f".{output.name}-quarto")
     shutil.rmtree(staged, ignore_errors=True)
-    command = ["quarto", "render", str(root), "--to", "html", "--no-execute", "--output-dir", str(staged)]
+    where = os.path.relpath(staged, root)  # Quarto takes it as relative to the project
+    command = ["quarto", "render", str(root), "--to", "html", "--no-execute", "--output-dir", where]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     log = re.sub(r"\x1b\[[\d;]*m", "", done.stdout)
     bad = [line.strip() for line in log.splitlines() if re.search(r"\bWARN\b|\[WARNING\]|^ERROR", line)]

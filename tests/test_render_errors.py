@@ -218,6 +218,7 @@ def test_citation_without_a_references_page(tmp_path: Path, cache: Path) -> None
         ("references.bib", "nope.bib", "bibliography: no file 'nope.bib'"),
         ("type: book", "type: book, resources: ['*.zip']", "nothing matches '*.zip'"),
         ("title: T", "title: [", "not YAML"),
+        ("output-dir: _book", "output-dir: site", "project.output-dir: expected '_book', found 'site'"),
         ("bibliography:", "execute: {enabled: true}\nbibliography:", "execute.enabled: expected false"),
         (
             "bibliography:",

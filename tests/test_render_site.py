@@ -230,7 +230,8 @@ def test_serve_rebuilds_and_survives_a_mistake(book: Path) -> None:
 FAKE = """#!/bin/sh
 # Stands for quarto: notes its arguments, writes one page, and says what FAKE_LOG holds.
 echo "$@" > "$FAKE_ARGS"
-while [ $# -gt 0 ]; do [ "$1" = --output-dir ] && out=$2; shift; done
+root=$2
+while [ $# -gt 0 ]; do [ "$1" = --output-dir ] && out=$root/$2; shift; done
 mkdir -p "$out" && echo '<html><main><h1 id="x">From Quarto</h1></main></html>' > "$out/index.html"
 printf '%b\\n' "$FAKE_LOG" >&2
 exit ${FAKE_STATUS:-0}
@@ -296,14 +297,16 @@ def test_inventory_reads_quartos_markup() -> None:
     page = """<html><body><nav id="TOC"><a class="quarto-xref" href="#x">no</a></nav>
     <main id="quarto-document-content">
     <header id="title-block-header"><h1 class="title"><span id="sec-one"
-    class="quarto-section-identifier"><span class="chapter-number">1</span>&nbsp; <span class="chapter-title">One call</span></span></h1></header>
+    class="quarto-section-identifier"><span class="chapter-number">1</span>&nbsp; <span
+    class="chapter-title">One call</span></span></h1></header>
     <section id="sec-a" class="level2" data-number="1.1"><h2 data-number="1.1" class="anchored"
     data-anchor-id="sec-a"><span class="header-section-number">1.1</span> First</h2>
     <p>See <a href="../chapters/two.html#fig-x" class="quarto-xref">Figure&nbsp;<span>2.1</span></a>.</p>
     <div id="fig-y" class="quarto-float quarto-figure anchored">
     <figure class="quarto-float quarto-float-fig figure">
     <div aria-describedby="fig-y-caption-0"><img src="y.png" alt="y"></div><figcaption
-    class="quarto-float-caption-bottom quarto-float-caption quarto-float-fig" id="fig-y-caption-0ceaefa1">Figure&nbsp;1.1:
+    class="quarto-float-caption-bottom quarto-float-caption quarto-float-fig"
+    id="fig-y-caption-0ceaefa1">Figure&nbsp;1.1:
     A <em>caption</em></figcaption></figure></div>
     <div id="thm-a" class="theorem"><p>
     <span class="theorem-title"><strong>Theorem 1.1 (Name)</strong></span> Text</p></div>

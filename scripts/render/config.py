@@ -66,7 +66,6 @@ class Book:
     code_fold: bool = False
     bibliography: str | None = None
     repo_url: str = ""
-    output_dir: str = "_book"
     resources: list[str] = field(default_factory=list)
 
 
@@ -88,6 +87,8 @@ def load(root: Path, problems: Problems) -> Book:
     book, html = raw.get("book") or {}, (raw.get("format") or {}).get("html") or {}
     if (raw.get("project") or {}).get("type") != "book":
         problems.add(name, "project.type: expected 'book'")
+    if (folder := (raw.get("project") or {}).get("output-dir", "_book")) != "_book":
+        problems.add(name, f"project.output-dir: expected '_book', found {folder!r}")
     if (method := html.get("html-math-method", "mathml")) != "mathml":
         problems.add(name, f"format.html.html-math-method: expected 'mathml', found {method!r}")
     if (raw.get("execute") or {}).get("enabled"):
@@ -111,7 +112,6 @@ def load(root: Path, problems: Problems) -> Book:
         code_fold=bool(html.get("code-fold", False)),
         bibliography=bibliography,
         repo_url=book.get("repo-url", ""),
-        output_dir=(raw.get("project") or {}).get("output-dir", "_book"),
         resources=(raw.get("project") or {}).get("resources", []),
     )
 

@@ -52,7 +52,7 @@ class _Draft:
 
 
 def build(root: Path, output: Path | None = None, cache: Path | None = None) -> Result:
-    """Build the book at ``root`` into ``output`` (default: its ``project.output-dir``).
+    """Build the book at ``root`` into ``output`` (default: ``_book`` in it).
 
     ``cache`` (default: in ``root/.quarto``) keeps what Pandoc and the font tools made, by content.
 
@@ -79,7 +79,7 @@ def build(root: Path, output: Path | None = None, cache: Path | None = None) -> 
         files[f"assets/{name}"] = data
     for name, text in licences(cache / "fonts").items():
         files[f"assets/licences/{name}"] = text.encode()
-    target = output or root / book.output_dir
+    target = output or root / "_book"
     swap(target, {**files, **{name: text.encode() for name, text in pages.items()}})
     return Result(target, len(pages), pandoc.runs)
 
