@@ -26,7 +26,7 @@ from render.links import broken_links, inventory, site_pages
 from render.pandoc import write_atomic
 from render.problems import BuildError
 from render.serve import serve
-from render.site import build
+from render.site import build, put_in_place
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -108,11 +108,7 @@ def _quarto(root: Path, output: Path) -> int:
         pages = site_pages(staged)
         if "index.html" not in pages:
             raise BuildError([f"quarto wrote no index.html into {staged.name}"])
-        old = output.with_name(f".{output.name}-old")
-        if output.exists():
-            output.rename(old)
-        staged.rename(output)
-        shutil.rmtree(old, ignore_errors=True)
+        put_in_place(staged, output)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return len(pages)

@@ -114,6 +114,23 @@ def test_swap_is_one_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert snapshot(tmp_path) == {"site/c.txt": b"2"}
 
 
+def test_the_old_site_comes_back_if_the_new_one_cannot_be_put_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swap(tmp_path / "site", {"c.txt": b"2"})
+    rename = Path.rename
+
+    def busy(self: Path, to: Path) -> Path:
+        if to.name == "site" and not self.name.endswith("-old"):
+            raise OSError("busy")
+        return rename(self, to)
+
+    monkeypatch.setattr(Path, "rename", busy)
+    with pytest.raises(OSError, match="busy"):
+        swap(tmp_path / "site", {"d.txt": b"3"})
+    assert snapshot(tmp_path) == {"site/c.txt": b"2"}
+
+
 # -- the cache -----------------------------------------------------------------------------------------------
 
 

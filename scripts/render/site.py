@@ -28,7 +28,7 @@ from .svg import palette_css
 from .transform import Transform
 from .tree import Node
 
-__all__ = ["Result", "build", "swap"]
+__all__ = ["Result", "build", "put_in_place", "swap"]
 
 _ASSETS = Path(__file__).parent / "assets"
 
@@ -233,19 +233,30 @@ def _check(drafts: list[_Draft], pages: dict[str, str], files: set[str], problem
 
 
 def swap(target: Path, files: dict[str, bytes]) -> None:
-    """Put ``files`` where ``target`` is, in one rename; the old folder goes only after that."""
+    """Write ``files`` into a folder of their own, then put that where ``target`` is."""
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    old = fresh.with_name(fresh.name + "-old")
     try:
         for name, data in files.items():
             path = fresh / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         fresh.chmod(0o755)
-        if target.exists():
-            target.rename(old)
-        fresh.rename(target)
+        put_in_place(fresh, target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+
+
+def put_in_place(fresh: Path, target: Path) -> None:
+    """Rename ``fresh`` to ``target``; what was there goes after that, or comes back if it fails."""
+    old = fresh.with_name(fresh.name + "-old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    try:
+        fresh.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
