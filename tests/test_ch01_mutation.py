@@ -77,11 +77,20 @@ def test_the_small_bugs_are_of_one_character() -> None:
     assert not one_character_apart("abc", "acb") and not one_character_apart("ab", "ab")
 
 
+# Looking for the simplest failing example takes minutes and says nothing here.
+PLUGIN = """
+from hypothesis import Phase, settings
+
+settings.register_profile("mutants", phases=[Phase.explicit, Phase.generate])
+settings.load_profile("mutants")
+"""
+
+
 def run_tests(package: Path) -> subprocess.CompletedProcess[str]:
     """Run the chapter's tests against the package under ``package``, to the first failure."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no_shrinking"]
     command += ["-o", f"pythonpath={package} scripts .", *TESTS]
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(package.parent)}
     return subprocess.run(
         command,
         cwd=ROOT,
@@ -100,6 +109,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("mutants")
     shutil.copytree(ROOT / "code", root / "code", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "data", root / "data")
+    (root / "no_shrinking.py").write_text(PLUGIN, encoding="utf-8")
     return root / "code"
 
 

@@ -369,8 +369,9 @@ def sample_entropy_bits(samples: Iterable[Hashable]) -> float:
     >>> sample_entropy_bits(["not", "always", "not", "always"])
     1.0
     """
-    counts = Counter(args.items("samples", samples)).values()
-    return entropy_bits([count / sum(counts) for count in counts])
+    counts = Counter(args.items("samples", samples))
+    drawn = counts.total()
+    return entropy_bits([count / drawn for count in counts.values()])
 
 
 # cell: top_k_support
