@@ -255,3 +255,13 @@ def test_a_correct_book_builds(tmp_path: Path, cache: Path) -> None:
     """The minimal book itself is right, so each mistake above is the one that was put in."""
     root = book(tmp_path, markdown(HEAD + "See @sec-one and @knuth84.\n"), code("1", stream("1\n")))
     assert build(root, cache=cache).pages == 5
+
+
+def test_subfigures_stand_in_one_column_unless_told(tmp_path: Path, cache: Path) -> None:
+    sub = '![A](grey.png){#fig-a-1 fig-alt="x"}'
+    root = book(tmp_path, markdown(f"{HEAD}::: {{#fig-a}}\n\n{sub}\n\nBoth.\n:::\n"))
+    (root / "chapters/grey.png").write_bytes(png())
+    build(root, cache=cache)
+    assert 'class="layout" style="--columns:1"' in (root / "_book/chapters/one.html").read_text(
+        encoding="utf-8"
+    )
