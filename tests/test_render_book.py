@@ -13,11 +13,12 @@ from typing import Any
 
 import html5lib
 import pytest
-from scripts.render.links import broken_links, inventory, site_pages
-from scripts.render.pandoc import Pandoc
-from scripts.render.site import Result, build
-from scripts.render.svg import palette
 from tests.render.sample import write
+
+from render.links import broken_links, inventory, site_pages
+from render.pandoc import Pandoc
+from render.site import Result, build
+from render.svg import palette
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts.render.problems import BuildError
-from scripts.render.site import build
 from tests.render.sample import BIBLIOGRAPHY, SVG, code, figure, markdown, notebook, png, shown, stream
+
+from render.problems import BuildError
+from render.site import build
 
 CONFIG = """\
 project: {type: book, output-dir: _book}

@@ -18,13 +18,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripts.render.links import broken_links, inventory
-from scripts.render.pandoc import Pandoc
-from scripts.render.problems import BuildError
-from scripts.render.site import build, swap
-from scripts.render.source import _preformatted
-from scripts.render.svg import inline, palette
 from tests.render.sample import SVG, write
+
+from render.links import broken_links, inventory
+from render.pandoc import Pandoc
+from render.problems import BuildError
+from render.site import build, swap
+from render.source import _preformatted
+from render.svg import inline, palette
 
 BUILD = Path(__file__).parents[1] / "scripts" / "build.py"
 
@@ -175,7 +176,7 @@ def test_old_pandoc_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     fake.write_text("#!/bin/sh\necho pandoc 2.17.1.1\n", encoding="utf-8")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("scripts.render.pandoc._wheel", lambda: None)
+    monkeypatch.setattr("render.pandoc._wheel", lambda: None)
     with pytest.raises(BuildError, match=r"expected 3.1 or newer, found only .*pandoc 2\.17"):
         _ = Pandoc(tmp_path).executable
 
