@@ -35,6 +35,11 @@ TERMS: tuple[Term, ...] = (
     Term(
         "acceptance rate", 5, "The share of draft tokens that the target model keeps in speculative decoding."
     ),
+    Term(
+        "agency-budget memo",
+        1,
+        "One page that asks for authority: outcome, baseline, permissions, price, limits, end.",
+    ),
     Term("arithmetic intensity", 10, "Arithmetic done per byte moved from memory."),
     Term("attention", 5, "The step of a transformer that lets each position read from the earlier ones."),
     Term("authority", 1, "What software around a model may do on its proposal. The model itself has none."),
@@ -43,6 +48,13 @@ TERMS: tuple[Term, ...] = (
     Term("base model", 1, "A model after pretraining, before it is trained to follow instructions."),
     Term("batch", 10, "Sequences that the accelerator advances in the same step."),
     Term("beam search", 5, "Keeping the few best partial continuations at each step instead of one."),
+    Term("blast radius", 1, "The records that one failure can touch."),
+    Term(
+        "branch value",
+        1,
+        "The test of an agent: which observation changes its next action, and why no fixed branch does.",
+    ),
+    Term("Brier score", 1, "The mean squared distance of stated confidences from outcomes, 1 or 0."),
     Term(
         "byte fallback", 1, "Spelling what the vocabulary lacks as bytes, so that every text can be encoded."
     ),
@@ -72,6 +84,11 @@ TERMS: tuple[Term, ...] = (
         "cost per resolved task", 1, "The cost of a call divided by the share of calls that settle the task."
     ),
     Term(
+        "counterfactual baseline",
+        1,
+        "The best design without an agent, with the measured cases that it gets wrong.",
+    ),
+    Term(
         "decode", 1, "The second phase of a call: writing tokens one by one, one step through the model each."
     ),
     Term("decoding policy", 1, "The rule that picks a token from the logits: temperature, truncation, seed."),
@@ -94,8 +111,10 @@ TERMS: tuple[Term, ...] = (
         1,
         "The mean gap between confidence and accuracy over buckets. Short: ECE.",
     ),
+    Term("factual correctness", 1, "Agreement of a claim with an authority; no probability contains it."),
     Term("fail-plausible", 2, "Failing with a result that looks right: well formed, fluent and wrong."),
     Term("finish reason", 1, "Why the server stopped: an end token, a limit, a filter, a tool call."),
+    Term("gateway", 1, "The one place where a proposed tool call becomes an act, or is denied."),
     Term("greedy decoding", 1, "Always taking the most probable token; the limit of temperature zero."),
     Term(
         "grouped-query attention",
@@ -107,6 +126,7 @@ TERMS: tuple[Term, ...] = (
         5,
         "The small transformer that this book ships, trained on a world whose truth is known.",
     ),
+    Term("hybrid", 1, "A design in which each mechanism does the part that it can check."),
     Term("inter-token latency", 10, "One gap between two tokens of a stream. Short: ITL."),
     Term(
         "inverse-CDF sampling",
@@ -121,13 +141,18 @@ TERMS: tuple[Term, ...] = (
     ),
     Term("logit", 1, "The score that the model gives a token before softmax; only differences matter."),
     Term("mask", 1, "To set a token's logit to minus infinity, so that it cannot be drawn."),
+    Term("mechanism", 1, "What produces a result: a rule, a query, a search, a call, a workflow, an agent."),
     Term("merge", 1, "One learned join of two neighbouring symbols in byte-pair encoding."),
     Term("messages", 8, "The parts of a request, each with a role: system, user, assistant, tool."),
     Term("min-p", 6, "Keeping the tokens whose probability is at least a given share of the top one."),
+    Term("n-gram model", 1, "A model that counts which token followed which context."),
     Term("nucleus sampling", 1, "Another name for top-p; the nucleus is the set of tokens that it keeps."),
     Term("p99", 10, "The time that 99 of 100 calls do not exceed."),
     Term("paged cache", 4, "A KV cache cut into fixed blocks, so that sequences can share and reuse them."),
     Term("parameter", 1, "One learned number of a model."),
+    Term(
+        "permission", 1, "What software allows a component to do; a scale of its own, apart from mechanism."
+    ),
     Term(
         "post-training",
         1,
@@ -152,6 +177,8 @@ TERMS: tuple[Term, ...] = (
     Term("sampling", 1, "Drawing a token at random from the model's distribution."),
     Term("schema", 9, "A machine-readable description of the values a payload may have."),
     Term("seed", 1, "The number that starts a random generator; it fixes the draws, not the logits."),
+    Term("semantic confidence", 1, "How far independent samples agree in meaning."),
+    Term("semantic entropy", 1, "The entropy of sampled answers, grouped by meaning."),
     Term("softmax", 1, "The map from logits to probabilities: exponentials, divided by their sum."),
     Term(
         "speculative decoding",
@@ -173,6 +200,7 @@ TERMS: tuple[Term, ...] = (
         1,
         "A piece of text with a number in the vocabulary; the unit that calls read, write and bill.",
     ),
+    Term("token likelihood", 1, "How expected a token was, given the tokens before it."),
     Term("token mask", 9, "One bit a token: may it come next?"),
     Term("token score", 1, "A returned token with its log probability."),
     Term("tokenizer", 1, "The map from text to token ids and back."),
