@@ -297,6 +297,12 @@ def test_ids_are_the_pieces_in_order(word: str) -> None:
     assert pieces == bpe_encode(word, MERGES)
 
 
+def test_ids_do_not_depend_on_how_the_alphabet_is_written() -> None:
+    letters = sorted(set("".join(CORPUS)) - {" "})
+    assert list(VOCABULARY.pieces[1 : 1 + len(letters)]) == letters
+    assert Vocabulary("".join(reversed(letters)) * 2 + "\n ", MERGES).pieces == VOCABULARY.pieces
+
+
 def test_only_what_has_no_entry_falls_back_to_bytes() -> None:
     assert VOCABULARY.encode("ø") == [0xC3, 0xB8, 256]
     assert VOCABULARY.encode("W") == [ord("W"), 256]
