@@ -104,7 +104,7 @@ def cell_sources() -> list[str]:
     cells = [cell for cell in nbformat.read(NOTEBOOK, 4).cells if cell.cell_type == "code"]
     request = [cell.source for cell in cells if "stream_options" in cell.source]
     not_run = [cell.source for cell in cells if "#| eval: false" in cell.source]
-    assert len(request) == 1 and len(not_run) == 2
+    assert len(request) == 1 and len(not_run) == 3
     return request + not_run
 
 

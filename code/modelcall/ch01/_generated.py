@@ -82,14 +82,13 @@ class Completion:
                 args.text(name, value)
         args.integer("prompt_tokens", self.prompt_tokens)
         args.integer("output_tokens", self.output_tokens)
-        total = args.real("total_ms", self.total_ms, 0.0, args.LARGEST)
+        last = args.real("total_ms", self.total_ms, 0.0, args.LARGEST)
         if self.ttft_ms is not None or self.output_tokens:
-            args.real("ttft_ms", self.ttft_ms, 0.0, total)
+            args.real("ttft_ms", self.ttft_ms, 0.0, last)
         scores = args.instances("token_scores", self.token_scores, TokenScore)
         object.__setattr__(self, "token_scores", scores)
-        if len(scores) not in (0, self.output_tokens):
-            wanted = f"expected {self.output_tokens} scores"
-            raise ValueError(f"token_scores: {wanted}; got {len(scores)}")
+        if (n := self.output_tokens) != len(scores) > 0:
+            raise ValueError(f"token_scores: expected {n} scores; got {len(scores)}")
 
 
 # cell: END
@@ -278,8 +277,7 @@ class Vocabulary:
         try:
             return spelt.decode()[: -1 if piece.endswith(END) else None]
         except UnicodeDecodeError:
-            wrong = f"ids: expected UTF-8; {args.found(ids)}"
-            raise ValueError(wrong) from None
+            raise ValueError(f"ids: expected UTF-8; {args.found(ids)}") from None
 
 
 # cell: softmax
