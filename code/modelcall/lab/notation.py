@@ -111,7 +111,8 @@ def symbols_markdown(group: str) -> str:
     """
     if group not in SYMBOLS:
         raise ValueError(f"group: expected one of {', '.join(SYMBOLS)}; got {group!r}")
-    lines = ["| symbol | meaning | unit |", "|---|---|---|"]
+    # Pandoc reads the lengths of the dashes as the widths of the columns.
+    lines = ["| symbol | meaning | unit |", f"|{'-' * 4}|{'-' * 14}|{'-' * 6}|"]
     for symbol in SYMBOLS[group]:
         aside = f" *({symbol.elsewhere})*" if symbol.elsewhere else ""
         lines.append(f"| ${symbol.tex}$ | {symbol.meaning}{aside} | {symbol.unit} |")
