@@ -19,6 +19,8 @@ __all__ = ["Boxes"]
 
 _CALLOUTS = {"note": "nte", "tip": "tip", "warning": "wrn", "important": "imp", "caution": "cau"}
 _PROOFS = {"proof": "Proof", "remark": "Remark", "solution": "Solution"}
+# Boxes that say in words what they are, so that they read the same without a style sheet.
+_NAMED = {"erratum": "Erratum", "predict": "Predict", "checkpoint": "Checkpoint"}
 _KNOWN_ATTRIBUTES = {"title", "collapse", "icon", "appearance", "name", "group", "layout-ncol"}
 # Classes by which Quarto would do something that this renderer does not.
 _QUARTO_CLASS = re.compile(
@@ -55,6 +57,8 @@ class Boxes(Walker):
         attr, content = node["c"]
         identifier, classes, attributes = attr
         kind = kind_of(identifier)
+        for name in _NAMED.keys() & set(classes):
+            self._check_name(name, content)
         for name in classes:
             if name.startswith("callout-") and name[8:] in _CALLOUTS:
                 return self._callout(name[8:], attr, content)
@@ -67,7 +71,8 @@ class Boxes(Walker):
         if "panel-tabset" in classes:
             return self._tabset(attr, content)
         if "column-margin" in classes or "aside" in classes:
-            return [div(identifier, ["margin-note"], self.walk(content), [["role", "note"]])]
+            own = [name for name in classes if name not in ("column-margin", "aside")]
+            return [div(identifier, ["margin-note", *own], self.walk(content), [["role", "note"]])]
         if kind in ("fig", "tbl", "lst"):
             return self.float_div(identifier, attr, content)
         unknown = [n for n in classes if _QUARTO_CLASS.match(n) and not re.match(r"cell($|-output)", n)]
@@ -90,6 +95,12 @@ class Boxes(Walker):
             if _QUARTO_CLASS.match(name):
                 self.fail(name, f"span class {name!r} is not supported")
         return None
+
+    def _check_name(self, name: str, content: list[Node]) -> None:
+        first = next((b for b in content if b["t"] != "RawBlock"), {"t": "", "c": []})
+        start = first["c"][0] if first["t"] == "Para" else {"t": ""}
+        if start["t"] != "Strong" or plain_text(start) != f"{_NAMED[name]}.":
+            self.fail(f".{name}", f"a box of class {name!r} starts with **{_NAMED[name]}.**")
 
     def _title(self, key: str, attr: list[Any], content: list[Node]) -> tuple[list[Node], list[Node]]:
         """A box's title, from its attribute or its first heading, and the rest of its content."""

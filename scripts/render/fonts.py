@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import io
 import re
+import unicodedata
 from importlib.metadata import PackagePath, distribution
 from pathlib import Path
 
 from .pandoc import write_atomic
 
-__all__ = ["LICENCES", "fonts", "licences", "used_characters"]
+__all__ = ["LICENCES", "fonts", "licences"]
 
 _Limits = dict[str, float]
 # Style sheet -> faces: family, weight, style, distribution, file in it, axes to pin.
@@ -34,22 +36,27 @@ _FACES: dict[str, list[tuple[str, int, str, str, str, _Limits]]] = {
 # Always there, whatever the pages use: Latin-1, typographic marks, a few arrows and relations.
 _LATIN = [*range(0x20, 0x7F), *range(0xA0, 0x100), *range(0x2010, 0x2027), 0x2032, 0x2039, 0x203A, 0x20AC]
 _SYMBOLS = [0x2122, *range(0x2190, 0x2194), 0x2212, 0x2248, 0x2260, 0x2264, 0x2265]
-# Greek, the mathematical italics that a browser takes for every one-letter identifier, and the root sign.
-_MATHS = [*range(0x391, 0x3CA), *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C), 0x210E, 0x221A]
+# A browser sets every one-letter identifier in these mathematical italics.
+_ITALICS = [*range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C), 0x210E]
 # Beyond HarfBuzz's defaults: tabular figures, and the variants that formulas need.
+_FORMULA = re.compile(r"<math\b.*?</math>", re.S)
 _FEATURES = ("tnum", "zero", "ssty", "dtls", "flac")
 LICENCES = ("ibm-plex.txt", "stix-two-math.txt")
-_RECIPE = "5"  # changes when the way of subsetting does
+_RECIPE = "6"  # changes when the way of subsetting does
 
 
-def fonts(text: str, cache: Path) -> dict[str, bytes]:
-    """Return file name -> style sheet with every face, covering the characters of ``text``."""
-    wanted = sorted({*_LATIN, *_SYMBOLS, *map(ord, set(text))})
+def fonts(pages: list[str], cache: Path) -> dict[str, bytes]:
+    """Return file name -> style sheet with every face, covering the characters of ``pages`` (HTML)."""
+    text = _shown(pages)
+    wanted = sorted({*_LATIN, *_SYMBOLS, *map(ord, text)})
+    formulas = _shown([formula for page in pages for formula in _FORMULA.findall(page)])
+    italics = {code for code in _ITALICS if unicodedata.normalize("NFKC", chr(code)) in formulas}
+    maths = sorted({*range(0x20, 0x7F), 0x221A, *map(ord, formulas), *italics})
     sheets: dict[str, bytes] = {}
     for name, faces in _FACES.items():
         rules: list[str] = []
         for family, weight, style, package, file, axes in faces:
-            codes = sorted({*wanted, *_MATHS}) if name == "math.css" else wanted
+            codes = maths if name == "math.css" else wanted
             path = Path(str(_file(package, file).locate()))
             recipe = repr((_RECIPE, file, axes, distribution(package).version, codes))
             stored = cache / f"{hashlib.sha256(recipe.encode()).hexdigest()[:32]}.woff2"
@@ -104,6 +111,6 @@ def _subset(path: Path, codes: list[int], axes: _Limits) -> bytes:
     return out.getvalue()
 
 
-def used_characters(*pages: str) -> str:
-    """The distinct characters that HTML pages show, entities excepted."""
-    return "".join(sorted(set(re.sub(r"<[^>]*>", "", "".join(pages)))))
+def _shown(pages: list[str]) -> set[str]:
+    """The distinct characters that pieces of HTML show."""
+    return set(html.unescape(re.sub(r"<[^>]*>", "", "".join(pages))))

@@ -18,7 +18,7 @@ from typing import Any
 from . import search
 from .config import Book, Page, load
 from .crossref import Numbering, Register, Resolver
-from .fonts import LICENCES, fonts, licences, used_characters
+from .fonts import LICENCES, fonts, licences
 from .links import broken_links
 from .page import Built, Heading, finish, page_html
 from .pandoc import Pandoc
@@ -75,7 +75,7 @@ def build(root: Path, output: Path | None = None, cache: Path | None = None) -> 
     made = {"assets/fonts.css", "assets/math.css", *(f"assets/licences/{name}" for name in LICENCES)}
     _check(drafts, pages, {*files, *made}, problems)
     problems.raise_if_any()
-    for name, data in fonts(used_characters(*pages.values()), cache / "fonts").items():
+    for name, data in fonts(list(pages.values()), cache / "fonts").items():
         files[f"assets/{name}"] = data
     for name, text in licences(cache / "fonts").items():
         files[f"assets/licences/{name}"] = text.encode()

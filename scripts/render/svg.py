@@ -18,6 +18,10 @@ __all__ = ["inline", "palette", "palette_css", "png_size"]
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _STYLE = Path(__file__).parents[2] / "code" / "modelcall" / "lab" / "style.py"
+# Attributes with coordinates in points; a hundredth of a point is finer than any screen.
+_COORDINATES = {"d", "points", "transform", "x", "y", "cx", "cy", "r", "width", "height"} | {
+    side + end for side in "xy" for end in "12"
+}
 _FORBIDDEN = {"script", "foreignObject", "iframe"}
 
 
@@ -51,12 +55,13 @@ def inline(text: str, prefix: str, alt: str) -> str:
         raise ValueError(f"expected an svg element, found {root.tag!r}")
     roles = {light.lower(): f"var(--fig-{role})" for role, (light, _) in palette().items()}
     colour = re.compile("|".join(map(re.escape, roles)), re.I)
-    ids = {el.attrib["id"] for el in root.iter() if "id" in el.attrib}
+    used = set(re.findall(r"(?:url\(#|href=[\"']#)([^)\"']+)", text))
 
     def fix(value: str) -> str:
         value = re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{prefix}{m[1]})", value)
         value = re.sub(r"font:([^;]*?)(?:'[^']*'|\b[A-Za-z-]+)(?:,[^;]*)?(?=;|$)", _font, value)
         value = re.sub(r"font-family:[^;]*", "font-family:var(--sans)", value)
+        value = re.sub(r"(?<=[:;]) +| +(?=;)", "", value)
         return colour.sub(lambda m: roles[m[0].lower()], value)
 
     for parent in list(root.iter()):
@@ -67,6 +72,10 @@ def inline(text: str, prefix: str, alt: str) -> str:
             if local == "metadata":
                 parent.remove(child)
     for element in root.iter():
+        if element.tag not in (f"{{{_SVG}}}text", f"{{{_SVG}}}tspan"):  # indentation is no content
+            for child in element:
+                child.tail = (child.tail or "").strip() or None
+            element.text = (element.text or "").strip() or None
         if element.tag == f"{{{_SVG}}}style" and element.text:
             element.text = fix(element.text).replace("*{", f"#{prefix}svg *{{")
         for key, value in list(element.attrib.items()):
@@ -75,12 +84,14 @@ def inline(text: str, prefix: str, alt: str) -> str:
                 element.attrib[key] = f"#{prefix}{value[1:]}"
             elif local == "href" and not value.startswith("data:"):
                 raise ValueError(f"an SVG figure may not load {value!r}")
-            elif local == "id" and value in ids:
+            elif local == "id" and value in used:
                 element.attrib[key] = prefix + value
+            elif local == "id":
+                del element.attrib[key]
             elif local == "font-family":
                 element.attrib[key] = "var(--sans)"
             else:
-                element.attrib[key] = fix(value)
+                element.attrib[key] = fix(_rounded(value) if local in _COORDINATES else value)
             if key == f"{{{_XLINK}}}href":
                 element.attrib["href"] = element.attrib.pop(key)
     width, height = (_points(root.attrib.pop(side, "")) for side in ("width", "height"))
@@ -92,6 +103,13 @@ def inline(text: str, prefix: str, alt: str) -> str:
     root.attrib |= {"id": f"{prefix}svg", "role": "img", "aria-label": alt, "class": "figure-svg"}
     ET.register_namespace("", _SVG)
     return ET.tostring(root, encoding="unicode", short_empty_elements=True)
+
+
+def _rounded(value: str) -> str:
+    """``value`` with its numbers to two decimals; a scale is a factor, not a length."""
+    if "scale" in value or "matrix" in value:
+        return value
+    return re.sub(r"-?\d*\.\d{3,}", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), value)
 
 
 def _font(match: re.Match[str]) -> str:

@@ -101,6 +101,8 @@
     setScroll();
   };
   for (const set of sets) {
+    // A panel with nothing to focus is itself a stop, so that its text can be reached from the tab.
+    for (const panel of $$(":scope > [role=tabpanel]", set)) if (!$("a[href], button, [tabindex='0']", panel)) panel.tabIndex = 0;
     const tabs = $$(":scope > [role=tablist] > [role=tab]", set);
     const pick = (index, focus) => {
       choose(set, index, focus);
@@ -134,24 +136,36 @@
   };
   addEventListener("hashchange", reveal);
   if (location.hash) reveal();
-  addEventListener("beforeprint", () => { for (const box of $$("details")) box.open = true; });
+  // On paper every fold is open; afterwards each is as it was.
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = $$("details:not([open])");
+    for (const box of opened) box.open = true;
+  });
+  addEventListener("afterprint", () => { for (const box of opened) box.open = false; });
 
   // The page's contents: mark the section being read, and make room for margin notes.
   const contents = $(".contents");
   if (contents) {
-    const links = $$("a", contents);
-    const heads = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+    const lists = [$$("a", contents), $$("li li a", sidebar)].map((links) =>
+      links.map((link) => [link, document.getElementById(decodeURIComponent(link.hash.slice(1)))]));
     const notes = $$(".margin-note");
     let waiting = false;
     const update = () => {
       waiting = false;
       const line = innerHeight * 0.25;
-      let current = -1;
-      heads.forEach((head, i) => { if (head && head.getBoundingClientRect().top < line) current = i; });
-      links.forEach((link, i) => {
-        if (i === current) link.setAttribute("aria-current", "true");
-        else link.removeAttribute("aria-current");
-      });
+      for (const list of lists) {
+        const current = list.findLast(([, head]) => head && head.getBoundingClientRect().top < line)?.[0];
+        for (const [link] of list) {
+          if (link !== current) link.removeAttribute("aria-current");
+          else if (!link.hasAttribute("aria-current")) {
+            link.setAttribute("aria-current", "true");
+            // Its own list scrolls with it; scrollIntoView would scroll the page too.
+            const frame = link.closest("nav"), at = link.getBoundingClientRect(), view = frame.getBoundingClientRect();
+            if (at.top < view.top || at.bottom > view.bottom) frame.scrollTop += at.top - view.top - view.height / 2;
+          }
+        }
+      }
       const box = contents.getBoundingClientRect();
       const covered = notes.some((note) => {
         const other = note.getBoundingClientRect();
@@ -188,11 +202,12 @@
   const snippet = (entry, terms) => {
     const at = Math.max(0, Math.min(...terms.map((t) => entry.low.indexOf(t)).filter((i) => i >= 0), entry.text.length) - 60);
     const start = at ? entry.text.indexOf(" ", at) + 1 : 0;
-    return (start ? "… " : "") + entry.text.slice(start, start + 170) + (entry.text.length > start + 170 ? " …" : "");
+    const end = entry.text.lastIndexOf(" ", start + 170), rest = entry.text.length > start + 170;
+    return (start ? "… " : "") + entry.text.slice(start, rest && end > start ? end : start + 170) + (rest ? " …" : "");
   };
   const find = (query) => {
     const terms = query.toLowerCase().split(/\s+/).filter(Boolean);
-    if (!terms.length || !index) return [terms, []];
+    if (!terms.length || !index) return [terms, [], 0];
     const hits = [];
     for (const entry of index) {
       let score = 0;
@@ -204,7 +219,7 @@
       if (score > 0 && terms.length > 1 && entry.low.includes(terms.join(" "))) score += 15;
       if (score > 0) hits.push([score, entry]);
     }
-    return [terms, hits.sort((a, b) => b[0] - a[0]).slice(0, 12).map((hit) => hit[1])];
+    return [terms, hits.sort((a, b) => b[0] - a[0]).slice(0, 20).map((hit) => hit[1]), hits.length];
   };
   const select = (i) => {
     const items = $$("li", list);
@@ -216,14 +231,16 @@
     } else input.removeAttribute("aria-activedescendant");
   };
   const show = () => {
-    const [terms, hits] = find(input.value);
+    const [terms, hits, count] = find(input.value);
     list.innerHTML = hits.map((entry, i) => {
       const place = entry.title === entry.chapter ? "" : '<span class="place">' + escape(entry.chapter) + "</span>";
       return '<li role="option" id="hit-' + i + '" data-href="' + escape(base + entry.address) + '"><a tabindex="-1" href="' + escape(base + entry.address) + '">' +
         place + "<strong>" + mark(entry.title, terms) + "</strong><span>" + mark(snippet(entry, terms), terms) + "</span></a></li>";
     }).join("");
     input.setAttribute("aria-expanded", hits.length > 0);
-    status.textContent = !terms.length ? "" : hits.length ? hits.length + (hits.length === 1 ? " section" : " sections") : "No section has all these words.";
+    const sections = count + (count === 1 ? " section" : " sections");
+    status.textContent = !terms.length ? "" : !count ? "No section has all these words." :
+      count > hits.length ? sections + ", the best " + hits.length : sections;
     select(-1);
   };
   const openSearch = () => {
