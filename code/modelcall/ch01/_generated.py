@@ -22,16 +22,12 @@ from modelcall.lab import args
 # cell: TokenScore
 @dataclass(frozen=True)
 class TokenScore:
-    """One returned token and its log probability under the model.
-
-    The score says how expected the token was after the tokens before it. It
-    says nothing about whether the sentence is true. ``logprob`` is a natural
-    logarithm, finite and at most 0.
+    """One returned token and its log probability, a natural logarithm.
 
     Raises:
         TypeError: ``token`` is not a string, or ``logprob`` is not a number.
-        ValueError: ``logprob`` is NaN, infinite or positive; ``token`` holds a
-            lone surrogate.
+        ValueError: ``logprob`` is NaN, infinite or positive; ``token`` is not
+            valid Unicode.
 
     >>> TokenScore(" covered", -0.42)
     TokenScore(token=' covered', logprob=-0.42)
@@ -50,10 +46,8 @@ class TokenScore:
 class Completion:
     """The record of one model call, the same for every provider.
 
-    Times are milliseconds from the start of the request. ``token_scores`` may
-    be empty, for a server that sends none; otherwise there is one score for
-    each output token. A call that ended before its first token has no
-    ``ttft_ms``: the field is None, because 0.0 would be a measurement.
+    Times count from the request. ``token_scores`` is empty if the server sends
+    none. ``ttft_ms`` is None if no token came; 0.0 would be a measurement.
 
     Raises:
         TypeError: a field has the wrong type.
@@ -117,17 +111,14 @@ def _merge(symbols: list[str], pair: tuple[str, str]) -> list[str]:
 def train_bpe(corpus: Sequence[str], num_merges: int) -> list[tuple[str, str]]:
     """Learn up to ``num_merges`` merges, in the order in which they apply.
 
-    Words are split at whitespace and weighted by how often they occur. The
-    most frequent pair wins, and of equally frequent pairs the largest in
-    string order. When every word has become one piece, no pair is left: the
-    result is then shorter than asked for, and its length says so. Pairs are
-    counted anew for each merge, which is slow and easy to check. Method:
-    Sennrich, Haddow and Birch (2016).
+    Words are split at whitespace. The result is shorter than asked for when
+    every word has become one piece. Pairs are counted anew for each merge:
+    slow, and easy to check. Method: Sennrich, Haddow and Birch (2016).
 
     Raises:
         TypeError: ``corpus`` is one string or holds other things than strings;
             ``num_merges`` is no integer.
-        ValueError: ``corpus`` has no word or holds a lone surrogate, or
+        ValueError: ``corpus`` has no word or is not valid Unicode, or
             ``num_merges`` is negative.
 
     >>> train_bpe(["low lower lowest"], 2)
@@ -172,8 +163,8 @@ def bpe_encode(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
     Raises:
         TypeError: ``word`` is not a string, or ``merges`` is not a sequence of
             pairs of strings.
-        ValueError: ``word`` is empty, holds whitespace or holds a lone
-            surrogate.
+        ValueError: ``word`` is empty, holds whitespace or is not valid
+            Unicode.
 
     >>> bpe_encode("low", [("o", "w"), ("l", "ow")])
     ['low', '</w>']
@@ -189,9 +180,7 @@ def count_tokens(sentence: str, merges: Sequence[tuple[str, str]]) -> int:
     """Count the pieces of a sentence; a word that occurs twice counts twice.
 
     Raises:
-        TypeError: ``sentence`` is not a string, or ``merges`` is not a
-            sequence of pairs of strings.
-        ValueError: ``sentence`` holds a lone surrogate.
+        TypeError, ValueError: as ``bpe_encode``, but whitespace is allowed.
 
     >>> count_tokens("low low", [("o", "w"), ("l", "ow")])
     4
@@ -202,14 +191,10 @@ def count_tokens(sentence: str, merges: Sequence[tuple[str, str]]) -> int:
 
 # cell: bpe_decode
 def bpe_decode(pieces: Sequence[str]) -> str:
-    """Put words together again: the inverse of ``bpe_encode``, word after word.
-
-    Words are joined by single spaces; the whitespace that stood between them
-    was never encoded.
+    """Join pieces to words, and words by single spaces: ``bpe_encode`` inverted.
 
     Raises:
-        TypeError: ``pieces`` is one string, or holds something else than
-            strings.
+        TypeError: ``pieces`` is one string, or holds other things than strings.
         ValueError: ``pieces`` is empty, a piece holds the marker before its
             end, or the last word is open.
 
@@ -233,14 +218,13 @@ class Vocabulary:
 
     Ids 0 to 255 are the bytes. Then come the end marker, the characters of
     ``alphabet`` in order, and what each merge makes. Text is cut at single
-    spaces, a marker stands for each cut, and a character without an entry
-    becomes the bytes of its UTF-8 form, so any text comes back exactly.
+    spaces, and a marker stands for each cut, so any text comes back exactly.
 
     Raises:
         TypeError: an argument is not text, ids are not integers, or ``merges``
             are not pairs of strings.
-        ValueError: a lone surrogate, an id outside the vocabulary, or ids
-            whose bytes are not UTF-8.
+        ValueError: text that is not valid Unicode, an id outside the
+            vocabulary, or ids whose bytes are not UTF-8.
 
     >>> small = Vocabulary("low", [("o", "w"), ("l", "ow")])
     >>> small.encode("low ø")
@@ -284,10 +268,9 @@ class Vocabulary:
 def softmax(logits: Sequence[float], temperature: float = 1.0) -> list[float]:
     """Turn logits into probabilities at a temperature, in the same order.
 
-    Temperature 0 is the greedy limit: the largest logits share the mass
-    equally. An infinite temperature is uniform over the tokens that are not
-    masked. A logit of ``-inf`` is a masked token and gets exactly 0.0. A
-    difference of logits too large for a float counts as infinite.
+    Temperature 0 and infinity are the two limits; a logit of ``-inf`` is a
+    masked token and gets exactly 0.0. A difference of logits too large for a
+    float counts as infinite.
 
     Raises:
         TypeError: a logit or the temperature is not a number.
@@ -315,9 +298,8 @@ def softmax(logits: Sequence[float], temperature: float = 1.0) -> list[float]:
 def sample_token(probs: Sequence[float], rng: random.Random) -> int:
     """Draw the index of one token, taking one number from ``rng``.
 
-    Method: inverse-CDF sampling. An index of probability 0 is never returned.
-    Where rounding leaves the sum below the draw, the last index with a
-    positive probability is.
+    An index of probability 0 is never returned. Where rounding leaves the sum
+    below the draw, the last index with a positive probability is.
 
     Raises:
         TypeError: a probability is not a number, or ``rng`` is not a
@@ -381,8 +363,8 @@ def sample_entropy_bits(samples: Iterable[Hashable]) -> float:
 def top_k_support(probs: Sequence[float], k: int) -> list[int]:
     """Return the indices of the ``k`` most probable tokens, best first.
 
-    Equal probabilities rank by lower index, also at the border. A token of
-    probability 0 is never kept, so fewer than ``k`` may be returned.
+    Ties rank by lower index. A token of probability 0 is never kept, so fewer
+    than ``k`` may be returned.
 
     Raises:
         TypeError: a probability is not a number, or ``k`` is not an integer.
@@ -400,10 +382,9 @@ def top_k_support(probs: Sequence[float], k: int) -> list[int]:
 def top_p_support(probs: Sequence[float], p: float) -> list[int]:
     """Return the nucleus: the fewest best tokens whose mass reaches ``p``.
 
-    The token whose mass arrives at ``p`` exactly is the last one kept. Masses
-    are correctly rounded sums. At ``p`` = 1 every token of positive
-    probability is kept, and one token is kept however small ``p`` is. Ranking
-    is that of ``top_k_support``. Method: Holtzman et al. (2020).
+    The token whose mass arrives at ``p`` exactly is the last one kept. At
+    ``p`` = 1 every token of positive probability is kept. Ranking is that of
+    ``top_k_support``. Method: Holtzman et al. (2020).
 
     Raises:
         TypeError: a probability or ``p`` is not a number.
@@ -452,9 +433,6 @@ def restrict(probs: Sequence[float], support: Iterable[int]) -> list[float]:
 def token_confidence(logprob: float) -> float:
     """Return the probability behind a reported log probability, exp(logprob).
 
-    It belongs to one token after the tokens before it. As in ``TokenScore``, the
-    logarithm is finite: a token of probability 0 is never returned.
-
     Raises:
         TypeError: ``logprob`` is not a number.
         ValueError: ``logprob`` is NaN, infinite or positive.
@@ -471,13 +449,12 @@ def semantic_entropy_bits(
 ) -> float:
     """Return the entropy of sampled answers over what they mean, in bits.
 
-    An answer joins the first group whose first member says the same. 0.0 is one
-    meaning, log2(n) is n meanings in n answers. This is the discrete form of
-    Farquhar et al. (2024): groups are weighted by their number of answers, not by
-    likelihood. ``same_meaning`` should be an equivalence.
+    An answer joins the first group whose first member says the same, so
+    ``same_meaning`` should be an equivalence. Method: the discrete form of Farquhar
+    et al. (2024), which weights groups by their number of answers.
 
     Raises:
-        TypeError: ``answers`` is one string, or holds something else than strings.
+        TypeError: ``answers`` is one string, or holds other things than strings.
         ValueError: ``answers`` is empty.
 
     >>> semantic_entropy_bits(["Y!", "Y.", "N.", "N!"], lambda a, b: a[0] == b[0])
@@ -501,7 +478,7 @@ def wilson_interval(
     """Return the success rates that ``successes`` of ``trials`` do not contradict.
 
     The two ends are the rates at which the score test just fails to reject (Wilson,
-    1927). No trials contradict nothing: the range is (0.0, 1.0).
+    1927). Without trials the range is (0.0, 1.0).
 
     Raises:
         TypeError: a count is not an integer, or ``confidence`` is not a number.
@@ -517,9 +494,7 @@ def wilson_interval(
     if k > n:
         raise ValueError(f"successes: expected at most trials = {n}; got {k}")
     if not 0.0 < level < 1.0:
-        raise ValueError(
-            f"confidence: expected a number between 0 and 1; got {level!r}"
-        )
+        raise ValueError(f"confidence: expected a number in (0, 1); got {level!r}")
     if n == 0:
         return 0.0, 1.0
     z = NormalDist().inv_cdf((1.0 + level) / 2.0)
@@ -536,8 +511,7 @@ class CalibrationBin:
     """The answers whose stated confidence lies in [low, high).
 
     The top bin of a table includes its upper end. ``stated`` is the sum of the
-    confidences and ``correct`` the number that were right. An empty bin has no
-    accuracy: the value is NaN, never 0.0.
+    confidences. An empty bin has no accuracy: the value is NaN, never 0.0.
 
     >>> CalibrationBin(0.5, 1.0, count=4, correct=3, stated=3.2).accuracy
     0.75
@@ -573,17 +547,11 @@ def graded_answers(pairs: Sequence[tuple[float, int]]) -> list[tuple[float, int]
     checked = []
     for i, pair in enumerate(args.items("pairs", pairs)):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError(
-                f"pairs[{i}]: expected (confidence, outcome); got {pair!r}"
-            )
+            raise TypeError(f"pairs[{i}]: expected (number, outcome); got {pair!r}")
         if pair[1] not in (0, 1):
             raise ValueError(f"pairs[{i}][1]: expected 0 or 1; got {pair[1]!r}")
-        checked.append(
-            (
-                args.real(f"pairs[{i}][0]", pair[0], 0.0, 1.0),
-                int(pair[1]),
-            )
-        )
+        stated = args.real(f"pairs[{i}][0]", pair[0], 0.0, 1.0)
+        checked.append((stated, int(pair[1])))
     return checked
 
 
@@ -603,22 +571,16 @@ def calibration_table(
     """
     ends = args.reals("edges", edges)
     if ends[0] != 0.0 or ends[-1] != 1.0 or any(a >= b for a, b in pairwise(ends)):
-        raise ValueError(
-            f"edges: expected numbers that rise from 0 to 1; got {edges!r}"
-        )
+        raise ValueError(f"edges: expected numbers rising from 0 to 1; got {edges!r}")
     bins: list[list[tuple[float, int]]] = [[] for _ in ends[1:]]
     for stated, right in graded_answers(pairs):
         bins[min(bisect_right(ends, stated), len(bins)) - 1].append((stated, right))
-    return [
-        CalibrationBin(
-            low,
-            high,
-            len(b),
-            sum(right for _, right in b),
-            math.fsum(s for s, _ in b),
-        )
-        for (low, high), b in zip(pairwise(ends), bins, strict=True)
-    ]
+    table = []
+    for (low, high), b in zip(pairwise(ends), bins, strict=True):
+        total = math.fsum(stated for stated, _ in b)
+        correct = sum(right for _, right in b)
+        table.append(CalibrationBin(low, high, len(b), correct, total))
+    return table
 
 
 # cell: expected_calibration_error
@@ -633,9 +595,7 @@ def expected_calibration_error(bins: Sequence[CalibrationBin]) -> float:
     """
     total = sum(b.count for b in bins)
     if not total:
-        raise ValueError(
-            f"bins: expected at least one answer in them; got {bins!r}"
-        )
+        raise ValueError(f"bins: expected some answers in them; got {bins!r}")
     return math.fsum(abs(b.stated - b.correct) for b in bins) / total
 
 
@@ -648,10 +608,8 @@ def brier_score(pairs: Sequence[tuple[float, int]]) -> float:
     >>> brier_score([(0.5, 1), (0.5, 0)])
     0.25
     """
-    graded = graded_answers(pairs)
-    return math.fsum((stated - right) ** 2 for stated, right in graded) / len(
-        graded
-    )
+    squares = [(stated - right) ** 2 for stated, right in graded_answers(pairs)]
+    return math.fsum(squares) / len(squares)
 
 
 # cell: POLICY
@@ -692,12 +650,10 @@ def decide_response(
     >>> decide_response(0.6, 1.0), decide_response(0.6, 1.0, retrievals_left=0)
     ('retrieve', 'abstain')
     """
-    scores = {"confidence": confidence, "evidence_score": evidence_score}
-    limits = {"threshold": threshold, "evidence_threshold": evidence_threshold}
-    sure, backed, enough, support = (
-        args.real(name, value, 0.0, 1.0)
-        for name, value in {**scores, **limits}.items()
-    )
+    sure = args.real("confidence", confidence, 0.0, 1.0)
+    backed = args.real("evidence_score", evidence_score, 0.0, 1.0)
+    enough = args.real("threshold", threshold, 0.0, 1.0)
+    support = args.real("evidence_threshold", evidence_threshold, 0.0, 1.0)
     may_retrieve = args.integer("retrievals_left", retrievals_left) > 0
     return POLICY[backed >= support, sure >= enough, may_retrieve]
 
@@ -713,7 +669,7 @@ def settle_response(
     """Retrieve until the rule decides; return its action and the retrievals used.
 
     ``assess(used)`` returns (confidence, evidence score) after that many
-    retrievals. It is called at most ``retrievals + 1`` times, whatever it returns.
+    retrievals.
 
     Raises:
         TypeError, ValueError: as ``decide_response``, or a bad ``retrievals``.
@@ -724,13 +680,12 @@ def settle_response(
     budget = args.integer("retrievals", retrievals)
     for used in range(budget + 1):
         sure, backed = assess(used)
-        left = budget - used
         action = decide_response(
             sure,
             backed,
             threshold,
             evidence_threshold=evidence_threshold,
-            retrievals_left=left,
+            retrievals_left=budget - used,
         )
         if action != "retrieve":
             return action, used
@@ -741,9 +696,8 @@ def settle_response(
 def break_even_confidence(wrong_usd: float, handoff_usd: float) -> float:
     """Return the confidence from which answering costs no more than handing off.
 
-    A wrong answer costs ``wrong_usd``, a handoff ``handoff_usd``, a right answer
-    nothing. The confidence must be calibrated. 0.0 means that handing off never
-    pays. Reference: Chow (1970).
+    A right answer costs nothing. 0.0 means that handing off never pays.
+    Reference: Chow (1970).
 
     Raises:
         TypeError: a cost is not a number.
@@ -815,7 +769,7 @@ def continue_text(
     """Return the greedy continuation: the likeliest tokens, with probabilities.
 
     Ties go to the token seen first. Stops at the model's end mark, which is not
-    returned, or after ``max_tokens``; 0 returns an empty list.
+    returned, or after ``max_tokens``.
 
     Raises:
         TypeError, ValueError: ``prompt`` is no text, ``max_tokens`` is negative, or
@@ -848,7 +802,7 @@ class ToolCall:
 class Gateway:
     """The granted tools, and for each argument of each tool its closed range.
 
-    The verdict depends on the grant and the call alone. No text reaches this class.
+    No text reaches this class: the verdict depends on the grant and the call alone.
 
     >>> Gateway({"read": {"id": (1, 999)}}).judge(ToolCall("read", {"id": 17}))
     'allowed'
@@ -915,10 +869,7 @@ def simulate_decode(
 
 # cell: tpot_ms
 def tpot_ms(token_times_ms: Sequence[float]) -> float:
-    """Return the mean gap in ms between arrivals, (t_N - t_1) / (N - 1).
-
-    Fewer than two arrivals have no gap: the result is NaN, so that it cannot pass
-    for a fast stream.
+    """Return the mean gap in ms between arrivals; NaN for fewer than two.
 
     Raises:
         TypeError: not a sequence of numbers.
@@ -929,9 +880,8 @@ def tpot_ms(token_times_ms: Sequence[float]) -> float:
     """
     if isinstance(token_times_ms, Sequence) and not len(token_times_ms):
         return math.nan
-    times = args.reals(
-        "token_times_ms", token_times_ms, at_least=0.0, at_most=args.LARGEST
-    )
+    name, most = "token_times_ms", args.LARGEST
+    times = args.reals(name, token_times_ms, at_least=0.0, at_most=most)
     if any(after < before for before, after in pairwise(times)):
         raise ValueError(f"token_times_ms: expected times in order; got {times!r}")
     return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else math.nan
@@ -967,10 +917,8 @@ class PriceSnapshot:
         """Return the price in USD of one call."""
         read = args.integer("prompt_tokens", prompt_tokens)
         written = args.integer("output_tokens", output_tokens)
-        usd = (
-            read * self.input_usd_per_million
-            + written * self.output_usd_per_million
-        )
+        usd = read * self.input_usd_per_million
+        usd += written * self.output_usd_per_million
         return usd / 1e6
 
 
@@ -1003,9 +951,7 @@ def cost_per_resolved_usd(
     handoff = args.real("handoff_usd", handoff_usd, 0.0, args.LARGEST)
     if max_tries is None:
         if rate == 0.0:
-            raise ValueError(
-                "success_rate: expected more than 0 without max_tries; got 0"
-            )
+            raise ValueError("success_rate: without max_tries, expected > 0; got 0")
         return price / rate
     tries = args.integer("max_tries", max_tries)
     paid = math.fsum((1.0 - rate) ** i for i in range(tries))
@@ -1035,30 +981,21 @@ class Question:
 
 
 # cell: QUESTIONS
+_END = Mechanism
 QUESTIONS: dict[str, Question] = {
-    "rules": Question(
-        "Do stable rules cover it?", {"yes": Mechanism.RULES, "no": "data"}
-    ),
-    "data": Question(
-        "Does a database hold it?", {"yes": Mechanism.QUERY, "no": "evidence"}
-    ),
-    "evidence": Question(
-        "Is finding the passage hard?", {"yes": Mechanism.RETRIEVAL, "no": "goal"}
-    ),
-    "goal": Question(
-        "Is the objective explicit?", {"yes": Mechanism.SOLVER, "no": "judgment"}
-    ),
-    "judgment": Question(
-        "Judgment on text or images?", {"no": Mechanism.HUMAN, "yes": "next_step"}
-    ),
-    "next_step": Question(
-        "What decides the next step?",
-        {
-            "none": Mechanism.CALL,
-            "known": Mechanism.WORKFLOW,
-            "observed": Mechanism.AGENT,
-        },
-    ),
+    "rules": Question("Do stable rules cover it?",
+                      {"yes": _END.RULES, "no": "data"}),
+    "data": Question("Does a database hold it?",
+                     {"yes": _END.QUERY, "no": "evidence"}),
+    "evidence": Question("Is finding the passage hard?",
+                         {"yes": _END.RETRIEVAL, "no": "goal"}),
+    "goal": Question("Is the objective explicit?",
+                     {"yes": _END.SOLVER, "no": "judgment"}),
+    "judgment": Question("Judgment on text or images?",
+                         {"no": _END.HUMAN, "yes": "next_step"}),
+    "next_step": Question("What decides the next step?",
+                          {"none": _END.CALL, "known": _END.WORKFLOW,
+                           "observed": _END.AGENT}),
 }
 
 
@@ -1080,22 +1017,16 @@ def choose_mechanism(
     """
     for key in answers:
         if key not in QUESTIONS:
-            raise ValueError(
-                f"answers: expected keys among {list(QUESTIONS)}; got {key!r}"
-            )
+            expected = f"expected keys among {list(QUESTIONS)}"
+            raise ValueError(f"answers: {expected}; got {key!r}")
     at: Mechanism | str = next(iter(QUESTIONS))
     trail: list[tuple[str, str]] = []
     while not isinstance(at, Mechanism):
         given, branches = answers.get(at), QUESTIONS[at].branches
-        answer = (
-            {True: "yes", False: "no"}.get(given, given)
-            if isinstance(given, bool)
-            else given
-        )
+        answer = ("no", "yes")[given] if isinstance(given, bool) else given
         if answer not in branches:
-            raise ValueError(
-                f"answers[{at!r}]: expected one of {list(branches)}; got {given!r}"
-            )
+            expected = f"expected one of {list(branches)}"
+            raise ValueError(f"answers[{at!r}]: {expected}; got {given!r}")
         trail.append((at, str(answer)))
         at = branches[str(answer)]
     return at, trail
@@ -1135,9 +1066,8 @@ def agent_objections(proposal: AgentProposal) -> list[str]:
     if len(set(proposal.next_action.values())) < 2:
         found.append("branch value: no observation changes the next action")
     elif proposal.listed_in_advance:
-        found.append(
-            "branch value: the observations can be listed, so a fixed branch does"
-        )
+        known = "the observations can be listed, so a fixed branch does"
+        found.append(f"branch value: {known}")
     return found
 
 
@@ -1220,14 +1150,11 @@ def cost_parts(
     call = args.real("call_cost", call_cost, 0.0, args.LARGEST)
     wage = reviewer_cost_per_minute
     wage = args.real("reviewer_cost_per_minute", wage, 0.0, args.LARGEST)
-    return [
-        (
-            rung.name,
-            (rung.extra_calls + rung.expected_retries) * call,
-            rung.review_minutes * wage,
-        )
-        for rung in args.instances("rungs", args.items("rungs", rungs), Rung)
-    ]
+    parts = []
+    for rung in args.instances("rungs", args.items("rungs", rungs), Rung):
+        calls = (rung.extra_calls + rung.expected_retries) * call
+        parts.append((rung.name, calls, rung.review_minutes * wage))
+    return parts
 
 
 # cell: autonomy_costs
@@ -1245,11 +1172,10 @@ def autonomy_costs(
     ('call', 0.52, 0.52)
     """
     parts = cost_parts(rungs, call_cost, reviewer_cost_per_minute)
-    added = [(name, calls + review) for name, calls, review in parts]
-    return [
-        (name, usd, math.fsum(u for _, u in added[: i + 1]))
-        for i, (name, usd) in enumerate(added)
-    ]
+    added = [calls + review for _, calls, review in parts]
+    so_far = [math.fsum(added[: i + 1]) for i in range(len(added))]
+    names = [name for name, _, _ in parts]
+    return list(zip(names, added, so_far, strict=True))
 
 
 # cell: LADDER
@@ -1291,9 +1217,9 @@ def release_decision(
 ) -> str:
     """Return "ship", "hold" or "roll back". A pair is (how many, out of how many).
 
-    Too many edited drafts roll back, whatever else holds. To ship, the lower end of
-    the golden set's 95% interval must reach the human rate, and every unsupported
-    claim must have been abstained from.
+    Too many edited drafts roll back. To ship, the lower end of the golden set's 95%
+    interval must reach the human rate, and every unsupported claim must have been
+    abstained from.
 
     Raises:
         TypeError, ValueError: a pair that is no count out of a count.
@@ -1303,10 +1229,8 @@ def release_decision(
     'ship'
     """
     low, _ = wilson_interval(*golden)
-    (
-        wilson_interval(*abstained),
-        wilson_interval(*edited),
-    )  # refuse counts that cannot be
+    for pair in (abstained, edited):
+        wilson_interval(*pair)  # refuses counts that cannot be
     if edited[1] and edited[0] / edited[1] > contract.max_edit_rate:
         return "roll back"
     fires = abstained[0] == abstained[1] > 0
@@ -1344,9 +1268,8 @@ class AgencyBudgetMemo:
     @property
     def increment_usd(self) -> float:
         """USD per task over the baseline."""
-        return autonomy_costs(
-            self.rungs, self.call_cost, self.reviewer_cost_per_minute
-        )[-1][2]
+        wage = self.reviewer_cost_per_minute
+        return autonomy_costs(self.rungs, self.call_cost, wage)[-1][2]
 
 
 # cell: memo_problems
@@ -1374,9 +1297,8 @@ def memo_problems(
         found.append(f"increment: {price}")
     ttft_s = simulate_decode(memo.prompt_cap_tokens, 1)[0] / 1000
     if ttft_s > (limit := memo.ttft_deadline_s):
-        found.append(
-            f"deadline: first token after {ttft_s:.2f} s, limit {limit:g} s"
-        )
+        wait = f"first token after {ttft_s:.2f} s, limit {limit:g} s"
+        found.append(f"deadline: {wait}")
     return found
 
 
@@ -1389,11 +1311,10 @@ def memo_markdown(memo: AgencyBudgetMemo) -> str:
     >>> memo_markdown(memo).splitlines()[5]
     '- **Increment.** +0.52 USD a task for call'
     """
-    granted = {
-        act: f"L{p.level} {p.name}" if p else "not granted"
+    grants = "; ".join(
+        f"{act}: L{p.level} {p.name}" if p else f"{act}: not granted"
         for act, p in memo.authority.items()
-    }
-    grants = "; ".join(f"{act}: {level}" for act, level in granted.items())
+    )
     steps = ", ".join(rung.name for rung in memo.rungs)
     reach = max(rung.blast_radius_records for rung in memo.rungs)
     release, edits = memo.release, f"{100 * memo.release.max_edit_rate:g}%"
