@@ -68,6 +68,8 @@ PROSE = {
     "callout-attribute": ('::: {.callout-note colour="red"}', "callout attribute 'colour' is not supported"),
     "callout-id": ("::: {#tip-x .callout-note}", "expected nte-"),
     "callout-title": ('::: {.callout-note title="$x$"}', "words, `code` and *emphasis* only"),
+    "box-name": ("::: {.predict}", "a box of class 'predict' starts with **Predict.**"),
+    "margin-name": ("::: {.column-margin .erratum}", "a box of class 'erratum' starts with **Erratum.**"),
     "column": ("::: {.column-page}", "div class 'column-page' is not supported"),
     "layout": ('::: {layout="[[1,1],[1]]"}', "div attribute 'layout' is not supported"),
     "columns": ('::: {layout-ncol="9"}', "layout-ncol: expected 1 to 6, found '9'"),

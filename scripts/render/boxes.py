@@ -97,9 +97,9 @@ class Boxes(Walker):
         return None
 
     def _check_name(self, name: str, content: list[Node]) -> None:
-        first = next((b for b in content if b["t"] != "RawBlock"), {"t": "", "c": []})
-        start = first["c"][0] if first["t"] == "Para" else {"t": ""}
-        if start["t"] != "Strong" or plain_text(start) != f"{_NAMED[name]}.":
+        first = next((b for b in content if b["t"] != "RawBlock"), None)
+        start = first["c"][0] if first and first["t"] == "Para" else None
+        if not start or start["t"] != "Strong" or plain_text(start) != f"{_NAMED[name]}.":
             self.fail(f".{name}", f"a box of class {name!r} starts with **{_NAMED[name]}.**")
 
     def _title(self, key: str, attr: list[Any], content: list[Node]) -> tuple[list[Node], list[Node]]:

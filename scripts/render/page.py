@@ -87,8 +87,8 @@ def _light(code: str) -> str:
     return code.replace("&quot;", '"').replace("&#39;", "'")
 
 
-def page_html(template: str, book: Book, site: list[Built], built: Built) -> str:
-    """Fill the template for one page of the site."""
+def page_html(template: str, book: Book, site: list[Built], built: Built, css: str = "") -> str:
+    """Fill the template for one page of the site; ``css`` is for a template that carries its own style."""
     page, up = built.page, built.page.up
     position = site.index(built) if built in site else -1
     previous = site[position - 1] if position > 0 else None
@@ -99,7 +99,6 @@ def page_html(template: str, book: Book, site: list[Built], built: Built) -> str
         lang=html.escape(book.lang),
         title=html.escape(title if page.kind == "index" else f"{title} – {book.title}"),
         book=html.escape(book.title),
-        subtitle=html.escape(book.subtitle),
         description=html.escape(description),
         up=up,
         home=up + site[0].page.output,
@@ -109,7 +108,7 @@ def page_html(template: str, book: Book, site: list[Built], built: Built) -> str
         body=built.body,
         foot=_last_run(built.last_run),
         neighbours=_neighbours(up, previous, following),
-        author=html.escape(book.author),
+        css=css,
     )
 
 

@@ -45,7 +45,7 @@ class _Handler(SimpleHTTPRequestHandler):
             return
         path = Path(self.translate_path(self.path))
         path = path / "index.html" if path.is_dir() else path
-        if path.suffix != ".html":
+        if path.suffix not in ("", ".html"):
             super().do_GET()
             return
         found = path.is_file()

@@ -193,18 +193,24 @@ def _explain(warning: str, draft: _Draft, drafts: list[_Draft], problems: Proble
 def _pages(book: Book, site: list[Built]) -> dict[str, str]:
     template = (_ASSETS / "page.html").read_text(encoding="utf-8")
     pages = {b.page.output: page_html(template, book, site, b) for b in site}
-    for name, title in (("404", "This page does not exist"), ("credits", "Credits and licences")):
-        body = (_ASSETS / f"{name}.html").read_text(encoding="utf-8")
-        extra = Built(Page(f"{name}.md", "extra"), body, "", {}, [Heading(1, name, title)])
-        pages[f"{name}.html"] = page_html(template, book, site, extra)
+    lost = Built(Page("404.md", "extra"), "", headings=[Heading(1, "404", "This page does not exist")])
+    pages["404.html"] = page_html(
+        (_ASSETS / "404.html").read_text(encoding="utf-8"), book, site, lost, _css()
+    )
+    credits = (_ASSETS / "credits.html").read_text(encoding="utf-8")
+    extra = Built(
+        Page("credits.md", "extra"), credits, headings=[Heading(1, "credits", "Credits and licences")]
+    )
+    pages["credits.html"] = page_html(template, book, site, extra)
     return pages
 
 
+def _css() -> str:
+    return palette_css() + (_ASSETS / "book.css").read_text(encoding="utf-8")
+
+
 def _files(book: Book, drafts: list[_Draft], site: list[Built], problems: Problems) -> dict[str, bytes]:
-    files: dict[str, bytes] = {}
-    for name in ("book.css", "book.js"):
-        files[f"assets/{name}"] = (_ASSETS / name).read_bytes()
-    files["assets/book.css"] = palette_css().encode() + files["assets/book.css"]
+    files = {"assets/book.css": _css().encode(), "assets/book.js": (_ASSETS / "book.js").read_bytes()}
     index = [e for b in site for e in search.entries(b.page.output, search.words(b.label), b.body)]
     files["assets/search-index.js"] = search.script(index).encode()
     for draft in drafts:

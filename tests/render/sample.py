@@ -253,6 +253,22 @@ A margin block with a list:
 - two
 :::
 
+::: {.column-margin .erratum}
+**Erratum.** It says 0.50; the sum is 0.52.
+:::
+
+::: {.predict}
+**Predict.** Which is larger, $a$ or $b$?
+:::
+
+::: {.checkpoint}
+**Checkpoint.** Why is it the larger one?
+
+::: {.callout-tip collapse="true" title="Answer"}
+Because of @eq-chain.
+:::
+:::
+
 ::: {.panel-tabset group="os"}
 
 ## Linux
