@@ -57,6 +57,7 @@ EXPLAINED = {
     "B-memo": "0.50 0.52",
     "B-levels": "",
 }
+ERRATA = EXPLAINED.keys() - {"B-live", "B-calib", "B-price"}
 INPUTS = ["treaty_logprobs = [", "stated = [0.95", "LADDER: tuple[Rung, ...] = (", "printed = PriceSnapshot("]
 
 
@@ -83,10 +84,11 @@ def test_the_printed_results_of_the_source_are_printed_here(claim: str) -> None:
 @pytest.mark.parametrize("claim", EXPLAINED)
 def test_the_margin_shows_both_values_and_links_the_ledger(claim: str) -> None:
     prose = "\n".join(cell.source for cell in cells() if cell.cell_type == "markdown")
-    notes = re.findall(r"^::: \{\.column-margin\}\n(.*?)\n:::$", prose, flags=re.M | re.S)
+    notes = re.findall(r"^::: \{\.column-margin( \.erratum)?\}\n(.*?)\n:::$", prose, flags=re.M | re.S)
     link = f"[{claim}](ledger.ipynb#{claim})"
-    [note] = [note for note in notes if link in note]
+    [(kind, note)] = [found for found in notes if link in found[1]]
     assert prose.count(link) == 1
+    assert bool(kind) == (claim in ERRATA) == note.startswith("**Erratum.** ")
     assert all(value in note for value in EXPLAINED[claim].split())
 
 
