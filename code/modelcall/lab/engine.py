@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -174,9 +174,12 @@ class Decoder:
         self, config: Config, tensors: Mapping[str, NDArray[np.generic]], dtype: DTypeLike = np.float32
     ) -> None:
         self.config = config
-        if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+        kinds: dict[np.dtype[Any], np.dtype[np.floating[Any]]] = {
+            np.dtype(kind): np.dtype(kind) for kind in (np.float32, np.float64)
+        }
+        if np.dtype(dtype) not in kinds:
             raise ValueError(f"Decoder: dtype must be float32 or float64, found {np.dtype(dtype)}")
-        self.dtype: np.dtype[np.floating] = np.dtype(dtype)
+        self.dtype = kinds[np.dtype(dtype)]
         self._check(tensors)
 
         def vector(name: str) -> Floats:
@@ -311,7 +314,7 @@ class Decoder:
         # One row: matrix times vector reads the table in its own order.
         logits: Floats = (self.head @ normed[0])[None] if len(normed) == 1 else normed @ self.head.T
         if positions == "all":
-            logits = logits.reshape(batch, steps, -1)
+            logits = logits.reshape(batch, steps, self.config.vocab_size)
         return logits
 
     def _hidden(
@@ -366,7 +369,7 @@ def _rotate(x: Floats, cos: Floats, sin: Floats) -> Floats:
     return out
 
 
-def _mask(at: Ints, dtype: np.dtype[np.floating]) -> Floats | None:
+def _mask(at: Ints, dtype: np.dtype[np.floating[Any]]) -> Floats | None:
     """Return what is added to the scores of the last columns, or None if nothing is hidden.
 
     ``at`` (batch, steps) is each token's position; it may see the columns up to its own, so the columns

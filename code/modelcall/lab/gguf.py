@@ -169,7 +169,7 @@ class GgufFile:
             info = TensorInfo(name, shape, kind, start + offset)
             if offset % alignment or info.start + info.nbytes > len(self._data):
                 raise self._bad(
-                    f"tensor {name}: its {info.nbytes} bytes from byte {info.start} are not in the file or not aligned"
+                    f"tensor {name}: {info.nbytes} bytes from {info.start}: not in the file, or not aligned"
                 )
             if name in self.tensors:
                 raise self._bad(f"names the tensor {name!r} twice")
