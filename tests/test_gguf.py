@@ -52,13 +52,20 @@ def gguf(
 
 
 GOOD = gguf(
-    {"general.architecture": "llama", "a.flag": True, "a.number": 7, "a.real": 0.5, "a.list": [1, -2], "a.words": ["x", "é"]},
+    {
+        "general.architecture": "llama",
+        "a.flag": True,
+        "a.number": 7,
+        "a.real": 0.5,
+        "a.list": [1, -2],
+        "a.words": ["x", "é"],
+    },
     {
         "f32": (0, (2, 3), np.arange(6, dtype="<f4").tobytes()),
         "f16": (1, (4,), np.array([1, 2, 3, 4.5], "<f2").tobytes()),
         "q8": (8, (1, 32), np.array([0.25], "<f2").tobytes() + np.arange(-16, 16, dtype=np.int8).tobytes()),
     },
-)  # fmt: skip
+)
 
 
 def opened(tmp_path: Path, data: bytes) -> GgufFile:
@@ -71,8 +78,13 @@ def opened(tmp_path: Path, data: bytes) -> GgufFile:
 def test_reads_metadata_and_tensors(tmp_path: Path) -> None:
     with opened(tmp_path, GOOD) as file:
         assert file.metadata == {
-            "general.architecture": "llama", "a.flag": True, "a.number": 7, "a.real": 0.5, "a.list": [1, -2], "a.words": ["x", "é"],
-        }  # fmt: skip
+            "general.architecture": "llama",
+            "a.flag": True,
+            "a.number": 7,
+            "a.real": 0.5,
+            "a.list": [1, -2],
+            "a.words": ["x", "é"],
+        }
         np.testing.assert_array_equal(file.tensor("f32"), np.arange(6.0).reshape(2, 3))
         np.testing.assert_array_equal(file.tensor("f16"), [1, 2, 3, 4.5])
         np.testing.assert_array_equal(file.tensor("q8")[0], np.arange(-16, 16) * 0.25)
@@ -179,16 +191,31 @@ def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
 def small_llama() -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
     """Metadata and float32 tensors of a tiny model in the file's own order of rows."""
     metadata = {
-        "general.architecture": "llama", "llama.block_count": 1, "llama.context_length": 32, "llama.embedding_length": 8,
-        "llama.feed_forward_length": 12, "llama.attention.head_count": 2, "llama.attention.head_count_kv": 1,
-        "llama.rope.freq_base": 100.0, "llama.attention.layer_norm_rms_epsilon": 0.001, "llama.vocab_size": 5,
-    }  # fmt: skip
+        "general.architecture": "llama",
+        "llama.block_count": 1,
+        "llama.context_length": 32,
+        "llama.embedding_length": 8,
+        "llama.feed_forward_length": 12,
+        "llama.attention.head_count": 2,
+        "llama.attention.head_count_kv": 1,
+        "llama.rope.freq_base": 100.0,
+        "llama.attention.layer_norm_rms_epsilon": 0.001,
+        "llama.vocab_size": 5,
+    }
     rng = np.random.default_rng(0)
     shapes = {
-        "token_embd": (5, 8), "output_norm": (8,), "blk.0.attn_norm": (8,), "blk.0.attn_q": (8, 8), "blk.0.attn_k": (4, 8),
-        "blk.0.attn_v": (4, 8), "blk.0.attn_output": (8, 8), "blk.0.ffn_norm": (8,), "blk.0.ffn_gate": (12, 8),
-        "blk.0.ffn_up": (12, 8), "blk.0.ffn_down": (8, 12),
-    }  # fmt: skip
+        "token_embd": (5, 8),
+        "output_norm": (8,),
+        "blk.0.attn_norm": (8,),
+        "blk.0.attn_q": (8, 8),
+        "blk.0.attn_k": (4, 8),
+        "blk.0.attn_v": (4, 8),
+        "blk.0.attn_output": (8, 8),
+        "blk.0.ffn_norm": (8,),
+        "blk.0.ffn_gate": (12, 8),
+        "blk.0.ffn_up": (12, 8),
+        "blk.0.ffn_down": (8, 12),
+    }
     return metadata, {
         f"{name}.weight": rng.normal(0, 0.5, shape).astype(np.float32) for name, shape in shapes.items()
     }
@@ -233,5 +260,5 @@ def test_a_tensor_that_is_missing_is_named(tmp_path: Path) -> None:
     metadata, tensors = small_llama()
     del tensors["blk.0.attn_v.weight"]
     data = gguf(metadata, {name: (0, array.shape, array.tobytes()) for name, array in tensors.items()})
-    with opened(tmp_path, data) as file, pytest.raises(GgufError, match="no tensor 'blk.0.attn_v.weight'"):
+    with opened(tmp_path, data) as file, pytest.raises(GgufError, match=r"no tensor 'blk.0.attn_v.weight'"):
         load_decoder(file)

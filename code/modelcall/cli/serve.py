@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 
 HELP = "serve the book's models with OpenAI's protocol, on this machine only unless told otherwise"
@@ -70,5 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"serving {names} at http://{f'[{host}]' if ':' in host else host}:{port}/v1 (Ctrl-C stops)",
             flush=True,
         )
-        server.Server(app).run([sock])
+        # Once it has shut down, uvicorn raises the signal again that told it to.
+        with contextlib.suppress(KeyboardInterrupt):
+            server.Server(app).run([sock])
     return 0

@@ -263,7 +263,8 @@ class Decoder:
 
     def step(self, token: int, cache: KVCache) -> Floats:
         """Read one token and return the logits of the next, (vocab,)."""
-        return self.forward([[token]], cache)[0]
+        row: Floats = self.forward([[token]], cache)[0]
+        return row
 
     def forward(
         self,

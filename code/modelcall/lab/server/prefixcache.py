@@ -19,7 +19,7 @@ from modelcall.lab.kvcache import Ints, KVCache
 __all__ = ["PrefixCache"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Entry:
     model: str
     tokens: Ints
