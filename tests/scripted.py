@@ -53,7 +53,10 @@ class ScriptedDecoder(Decoder):
         reply = [*self.script.get(text, text.encode()), END]
         said = len(history) - start
         logits = np.zeros((1, 262))
-        token = reply[said] if said < len(reply) else END
+        if start:
+            token = reply[said] if said < len(reply) else END
+        else:
+            token = (history[-1] + 1) % 256  # no conversation: the alphabet
         logits[0, token] = 9.0
         logits[0, (token + 1) % 262] = 5.0
         return logits

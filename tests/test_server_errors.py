@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.serving import TOOLS, Running, serving
 
-FUNCTION = TOOLS[0]["function"]
 MESSAGE = {"role": "user", "content": "hi"}
 
 
@@ -85,17 +84,21 @@ CASES: list[tuple[dict[str, Any], str, str | None, str]] = [
     ({"response_format": {"type": "yaml"}}, "invalid_value", "response_format.type", "json_object"),
     ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}},
      "unsupported_value", "response_format.type", "json_object is"),
-    ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "invalid_value", "tools[0].function.name", "pattern"),
+    ({"tools": [{"type": "function", "function": {"name": "a b"}}]},
+     "invalid_value", "tools[0].function.name", "pattern"),
     ({"tools": [{"type": "retrieval"}]}, "invalid_value", "tools[0].type", "function"),
     ({"tools": [*TOOLS, *TOOLS]}, "invalid_value", None, "same name"),
     ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {"properties": []}}}]},
      "invalid_type", "tools", "must be an object"),
     ({"tool_choice": "required"}, "invalid_value", None, "tools is empty"),
-    ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "other"}}}, "invalid_value", None, "not in tools"),
+    ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "other"}}},
+     "invalid_value", None, "not in tools"),
     ({"functions": []}, "unknown_parameter", "functions", "not permitted"),
     ({"max_tokens": 500}, "context_length_exceeded", "messages", "asks for 500 more; the context window"),
-    ({"messages": [{"role": "user", "content": "x" * 200}]}, "context_length_exceeded", "messages", "128 tokens"),
-    ({"messages": [{"role": "user", "content": "x" * 126}]}, "context_length_exceeded", "messages", "no room for a reply"),
+    ({"messages": [{"role": "user", "content": "x" * 200}]},
+     "context_length_exceeded", "messages", "128 tokens"),
+    ({"messages": [{"role": "user", "content": "x" * 126}]},
+     "context_length_exceeded", "messages", "no room for a reply"),
 ]  # fmt: skip
 
 
@@ -221,7 +224,12 @@ ANY_JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=5,
 )
-FIELDS = ["model", "messages", "stream", "temperature", "top_p", "top_k", "seed", "max_tokens", "max_completion_tokens", "n", "stop", "logprobs", "top_logprobs", "tools", "tool_choice", "response_format", "stream_options", "logit_bias", "user", "prompt", "ignore_eos"]
+FIELDS = [
+    "model", "messages", "stream", "temperature", "top_p", "top_k", "seed",
+    "max_tokens", "max_completion_tokens", "n", "stop", "logprobs", "top_logprobs",
+    "tools", "tool_choice", "response_format", "stream_options", "logit_bias",
+    "user", "prompt", "ignore_eos",
+]  # fmt: skip
 
 
 @settings(

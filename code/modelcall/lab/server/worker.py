@@ -63,7 +63,8 @@ class Worker:
             if self._closing:
                 raise closing()
             self._queue = deque(waiting for waiting in self._queue if waiting.cancelled is None)
-            if len(self._queue) >= self.max_waiting:
+            # One that can start at once does not wait.
+            if len(self._queue) >= self.max_waiting + (self._running is None):
                 raise queue_full(len(self._queue), max(1, round(self._recent_s * len(self._queue))))
             self._queue.append(job)
             self._count()
