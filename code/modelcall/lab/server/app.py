@@ -90,7 +90,9 @@ class App:
 
     def _count(self, request: Request, status: int) -> None:
         known = {route.path for route in self.asgi.routes if isinstance(route, Route)}
-        path = request.url.path if request.url.path in known else "other"
+        path = request.url.path
+        if path not in known:
+            path = "/v1/models/{name}" if path.startswith("/v1/models/") else "other"
         self.metrics.add("modelcall_requests_total", path=path, status=str(status))
 
     def _answer(self, request: Request, body: object, status: int = 200, **headers: str) -> Response:

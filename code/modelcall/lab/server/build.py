@@ -68,7 +68,8 @@ class Served:
 
 
 def _too_long(model: ChatModel, what: str, param: str) -> ApiError:
-    message = f"{what}; the context window of {model.name} is {model.window} tokens"
+    # Client libraries tell this error from others by these words.
+    message = f"this model's maximum context length is {model.window} tokens; {what}"
     return invalid(message, param=param, code="context_length_exceeded")
 
 

@@ -194,13 +194,14 @@ class ChatRequest(Common):
         return self
 
 
+Prompt = Annotated[str, Field(min_length=1)]
 TokenIds = Annotated[list[Annotated[int, Field(ge=0, le=2**31 - 1)]], Field(min_length=1, max_length=1 << 16)]
 
 
 class CompletionRequest(Common):
     """Body of ``POST /v1/completions``."""
 
-    prompt: str | TokenIds | Annotated[list[str], Field(min_length=1, max_length=16)]
+    prompt: Prompt | TokenIds | Annotated[list[Prompt], Field(min_length=1, max_length=16)]
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     # Only their neutral values are taken.
     echo: Literal[False] | None = None
