@@ -79,7 +79,7 @@ def test_damaged_weights_are_one_line_with_both_hashes(copy: Path) -> None:
         models.load("house", folder=copy)
     assert str(caught.value) == f"{path}: sha256 is {file_sha256(path)}, expected {expected}"
     path.unlink()
-    with pytest.raises(WeightsError, match="tuned.safetensors: is missing"):
+    with pytest.raises(WeightsError, match=r"tuned\.safetensors: is missing"):
         models.load("house", folder=copy)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import openai
 import pytest
-
 from tests.serving import TOOLS, Running, serving
 
 

@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def peer_encoding(model: models.ChatModel, text: str, runs: int) -> float | None
             parts = [bytes([b]) for b in piece]
             ranks = {data: i for i, data in enumerate(pieces)}
             while len(parts) > 2:
-                joined = [ranks.get(a + b, len(pieces)) for a, b in zip(parts, parts[1:], strict=False)]
+                joined = [ranks.get(a + b, len(pieces)) for a, b in pairwise(parts)]
                 at = joined.index(min(joined))
                 parts[at : at + 2] = [parts[at] + parts[at + 1]]
             merges.append(tuple("".join(alphabet[b] for b in part) for part in parts))
@@ -272,9 +273,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     runs = 2 if arguments.quick else 7
     load = f", load {os.getloadavg()[0]:.2f} before" if hasattr(os, "getloadavg") else ""
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores{load}; NumPy {np.__version__}, Python {platform.python_version()}"
-    )
+    versions = f"NumPy {np.__version__}, Python {platform.python_version()}"
+    print(f"{platform.machine()}, {os.cpu_count()} cores{load}; {versions}")
     try:
         figures = [*house(runs), *server(runs), *smollm2(runs)]
     except ModelError as error:
@@ -285,8 +285,8 @@ def main(argv: list[str] | None = None) -> int:
         goal = "" if figure.goal is None else f"{figure.goal:,g}"
         peer = "" if figure.peer is None else f"{figure.peer:,.2f}"
         met = "" if figure.met is None else "yes" if figure.met else "NO"
-        row = f"{figure.name:44} {figure.best:11,.2f} {figure.median:11,.2f} {figure.unit:6} {goal:>8} {peer:>11}  {met}"
-        print(row)
+        numbers = f"{figure.best:11,.2f} {figure.median:11,.2f}"
+        print(f"{figure.name:44} {numbers} {figure.unit:6} {goal:>8} {peer:>11}  {met}")
     if arguments.json is not None:
         data = {
             figure.name: {
