@@ -116,7 +116,8 @@ def first_difference(page: Page) -> str:
         return f"cell {number + 1} is in the {side} only: {cells[number].source[:60]!r}"
     one, other = text[number], notebook[number]
     if one.source == other.source:
-        return f"cell {number + 1}: {one.kind} {list(one.tags)} in the text, {other.kind} {list(other.tags)}"
+        sides = f"{one.kind} {list(one.tags)} in the text, {other.kind} {list(other.tags)} in the notebook"
+        return f"cell {number + 1}: {sides}"
     ours, theirs = one.source.split("\n"), other.source.split("\n")
     pairs = [(a, b) for a, b in zip([*ours, ""], [*theirs, ""], strict=False) if a != b]
     a, b = pairs[0] if pairs else (ours[-1], theirs[-1])
@@ -129,7 +130,8 @@ def _stale(page: Page, cells: Sequence[Cell]) -> str:
         return "new"
     if not page.record.get("last_run"):
         return "never run"
-    if page.record.get("code_sha256") != twins.code_hash(cells):
+    code = twins.code_hash(cells)
+    if page.record.get("code_sha256") != code or twins.code_hash(page.notebook_cells or []) != code:
         return "its code changed"
     finished = twins.finish(page.notebook, {})
     found, stored = twins.outputs_hashes(finished.cells), page.record.get("outputs_sha256", {})

@@ -50,8 +50,9 @@ KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)^---[ \t]*\n", re.DOTALL | re.MULTILINE)
 _FENCED_CELL = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*\{(code|raw)-cell\}", re.MULTILINE)
-# str.splitlines() breaks lines at these, CommonMark does not; Jupytext uses both.
-_ODD_BREAKS = re.compile("[\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+# Control characters are no YAML. At some of them, and at the last three, str.splitlines() breaks lines
+# where CommonMark does not, and Jupytext uses both.
+_ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u2028\u2029]")
 _MODEL_ID = re.compile(r"IPY_MODEL_([0-9a-f]{32})")
 _EXECUTION_TAGS = frozenset({"raises-exception", "skip-execution"})
 
@@ -93,11 +94,9 @@ def from_text(text: str, name: str) -> list[Cell]:
     if match is None:
         raise BookError(f"{name}: line 1: expected the front matter of a Jupytext notebook:\n{HEADER}")
     _check_front_matter(match[1], name)
-    if odd := _ODD_BREAKS.search(text):
+    if odd := _ODD.search(text):
         line = text.count("\n", 0, odd.start()) + 1
-        raise BookError(
-            f"{name}: line {line}: the character {odd[0]!r} is no line break in Markdown; remove it"
-        )
+        raise BookError(f"{name}: line {line}: the character {odd[0]!r} does not belong in a page")
     offset = match[0].count("\n")
     try:
         notebook = myst_to_notebook(text[match.end() :], add_source_map=True)
@@ -105,7 +104,8 @@ def from_text(text: str, name: str) -> list[Cell]:
         raise BookError(f"{name}: below line {offset}: {' '.join(str(error).split())}") from error
     cells: list[Cell] = []
     for cell, start in zip(notebook.cells, notebook.metadata.source_map, strict=True):
-        line = start + offset + 1
+        # Jupytext counts from 0, and for code and raw cells from the line after the fence.
+        line = start + offset + (cell.cell_type == "markdown")
         where = f"{name}: cell at line {line}"
         if cell.cell_type == "raw":
             raise BookError(f"{where}: a page has no raw cells")
@@ -154,43 +154,40 @@ def _check_metadata(cell: NotebookNode, where: str) -> None:
         raise BookError(
             f"{where}: has the option {sorted(extra)[0]!r}; a cell has tags only (and '#|' options)"
         )
-    tags = cell.metadata.get("tags", [])
-    if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
-        raise BookError(f"{where}: tags: expected a list of words such as [nbval-skip], got {tags!r}")
 
 
 def to_text(cells: Sequence[Cell], name: str) -> str:
     """Write the text form.
 
     Raises:
-        BookError: a cell would not read back as it is.
+        BookError: there is no cell, or one would not read back as it is.
     """
-    made = nb4.new_notebook(cells=[_new(cell) for cell in cells])
-    made.metadata = NotebookNode()
-    text: str = HEADER + notebook_to_myst(made)
-    try:
-        back = from_text(text, name)
-    except BookError:
-        back = []
-    if back != list(cells):
-        # The first cell that does not survive on its own is the one to name; else the first that moved.
-        for number, cell in enumerate(cells):
-            where = f"{name}: cell {number + 1}"
-            if not _survives([cell]) or not _survives(cells[: number + 1]):
+    if not cells:
+        raise BookError(f"{name}: has no cells")
+    text = _written(cells)
+    if not _reads_back(cells):
+        # Name the first cell that spoils itself or the one after it.
+        after = Cell("code", "0")
+        for number, cell in enumerate(cells, 1):
+            if not _reads_back([cell, after]) or not _reads_back(cells[:number]):
                 first = cell.source.split("\n", 1)[0][:60]
                 raise BookError(
-                    f"{where} ({first!r}) cannot be written as text: it would read back as something else (a "
-                    "line '+++', a fence that is not closed, a cell inside the prose, or an odd line break)"
+                    f"{name}: cell {number} ({first!r}) cannot be written as text: it would read back as "
+                    "something else (a line '+++', an open fence, a cell inside the prose, an odd character)"
                 )
         raise BookError(f"{name}: cannot be written as text and read back")
     return text
 
 
-def _survives(cells: Sequence[Cell]) -> bool:
-    made = nb4.new_notebook(cells=[_new(cell) for cell in cells])
-    made.metadata = NotebookNode()
+def _written(cells: Sequence[Cell]) -> str:
+    notebook = nb4.new_notebook(cells=[_new(cell) for cell in cells])
+    notebook.metadata = NotebookNode()
+    return f"{HEADER}\n{notebook_to_myst(notebook)}"
+
+
+def _reads_back(cells: Sequence[Cell]) -> bool:
     try:
-        return from_text(HEADER + notebook_to_myst(made), "") == list(cells)
+        return from_text(_written(cells), "") == list(cells)
     except BookError:
         return False
 
@@ -214,8 +211,8 @@ def from_notebook(notebook: NotebookNode, name: str) -> list[Cell]:
             raise BookError(f"{where}: a page has no raw cells")
         if cell.get("attachments"):
             raise BookError(f"{where}: has an attached file; put it in a folder and link to it")
-        if odd := _ODD_BREAKS.search(cell.source):
-            raise BookError(f"{where}: the character {odd[0]!r} is no line break in Markdown; remove it")
+        if odd := _ODD.search(cell.source):
+            raise BookError(f"{where}: the character {odd[0]!r} does not belong in a page")
         made = _cell(cell.cell_type, cell.source, cell.metadata)
         if made.source:
             cells.append(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -52,8 +53,9 @@ def test_wheel_works_alone(wheel: Path, tmp_path: Path) -> None:
         "import os; assert 'modelcall' in os.environ['TIKTOKEN_CACHE_DIR']\n"
         "print(tiktoken.get_encoding('cl100k_base').decode([755, 636, 3398, 851, 4658]))\n"
     )
+    env = {name: value for name, value in os.environ.items() if name != "TIKTOKEN_CACHE_DIR"}
     done = subprocess.run(
-        [sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-I", "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "def get_user_id():\n"

@@ -56,6 +56,14 @@ def test_usage_in_a_stream(server: Running) -> None:
     assert all(chunk["usage"] is None for chunk in chunks[:-1])
 
 
+def test_counts_in_every_chunk(server: Running) -> None:
+    """Load generators ask for them."""
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    chunks = events(server.chat(stream=True, stream_options=options).text)
+    counts = [chunk["usage"]["completion_tokens"] for chunk in chunks]
+    assert counts == [*range(13), 12, 13] and {chunk["usage"]["prompt_tokens"] for chunk in chunks} == {4}
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_log_probabilities(server: Running, stream: bool) -> None:
     answer = server.chat("utf8", logprobs=True, top_logprobs=2, stream=stream)

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat import v4 as nb4
 
+import saved
 import tangle
 from notebooks import BookError
 
@@ -538,4 +539,4 @@ def test_book_is_tangled() -> None:
 
 def test_error_type_carries_the_place() -> None:
     with pytest.raises(BookError, match=r"^here: defines f twice$"):
-        tangle.saved_cell("c", "def f(): ...\ndef f(): ...", "here")
+        saved.saved_cell("c", "def f(): ...\ndef f(): ...", "here")

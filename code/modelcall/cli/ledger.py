@@ -38,12 +38,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json and not arguments.check:
         arguments.parser.error("--json goes with --check")
     try:
-        entries = ledger.load(arguments.folder)
+        entries, seals = ledger.load(arguments.folder), ledger.load_seals(arguments.folder)
     except ledger.LedgerError as error:
         print(f"modelcall ledger: {error}", file=sys.stderr)
         return 2
     if arguments.check:
-        report = ledger.check(entries)
+        report = ledger.check(entries, seals)
         print(
             json.dumps(report.as_json(), indent=2, ensure_ascii=False) if arguments.json else summary(report)
         )

@@ -1,9 +1,10 @@
 """The claim ledger: every checked claim of the two source chapters, recomputed by the book's own functions.
 
-The ledger holds 299 claims. ``check`` does two things to each. It recomputes the value from the functions
-that the chapters teach and compares it with the recorded one; and it derives the verdict from what the
-source stated and from that value, so that neither a wrong number nor a wrong verdict can stay. Words are
-compared as words: that a sentence of ours says what the source says is for a reader to judge.
+The ledger holds 299 claims. ``check`` does three things to each. It recomputes the value from the functions
+that the chapters teach and compares it with the recorded one; it derives the verdict from what the
+source stated and from that value; and it holds recorded values to their seals (see ``ledger_seal``). So
+neither a wrong number nor a wrong verdict can stay. Words are compared as words: that a sentence of ours
+says what the source says is for a reader to judge.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from typing import Any
 
 from modelcall.lab.ledger_compute import evaluate, plain
 from modelcall.lab.ledger_form import Entry, LedgerError, Relation, Verdict, load, section_titles
+from modelcall.lab.ledger_seal import load_seals, seal
 from modelcall.lab.ledger_words import missing_numbers
 
 __all__ = [
     "Entry",
     "LedgerError",
     "Problem",
+    "Relation",
     "Report",
     "agrees",
     "check",
     "expected_verdict",
     "load",
+    "load_seals",
     "recompute",
     "section_titles",
 ]
@@ -155,10 +159,11 @@ def expected_verdict(entry: Entry, value: Any) -> set[Verdict]:
     return {"erratum", "inconsistent"}
 
 
-def check(entries: list[Entry] | None = None) -> Report:
+def check(entries: list[Entry] | None = None, seals: dict[str, str] | None = None) -> Report:
     """Recompute every entry that is not pending and derive every verdict anew; the book's ledger by default.
 
-    An entry that is still pending is held to its recorded value.
+    An entry that is still pending is held to its recorded value. With ``seals``, recorded values are also
+    held to these; the book's own ledger always is.
 
     Raises:
         LedgerError: the ledger cannot be read. What does not hold is no error: it is in the report.
@@ -167,9 +172,10 @@ def check(entries: list[Entry] | None = None) -> Report:
     >>> len(report.entries), report.problems
     (299, [])
     """
-    entries = load() if entries is None else entries
+    if entries is None:
+        entries, seals = load(), load_seals()
     computed: list[str] = []
-    problems: list[Problem] = []
+    problems = [] if seals is None else _seal_problems(entries, seals)
     for entry in entries:
         value = entry.computed
         if entry.pending is None:
@@ -185,6 +191,16 @@ def check(entries: list[Entry] | None = None) -> Report:
         problems += _verdict_problems(entry, value)
     pending = [entry.id for entry in entries if entry.pending is not None]
     return Report(entries, computed, pending, problems)
+
+
+def _seal_problems(entries: list[Entry], seals: dict[str, str]) -> list[Problem]:
+    found = {entry.id: seal(entry) for entry in entries}
+    what = "seal of the recorded values (a correction replaces it in seals.txt)"
+    return [
+        Problem(identifier, what, seals.get(identifier), found.get(identifier))
+        for identifier in {**found, **seals}
+        if seals.get(identifier) != found.get(identifier)
+    ]
 
 
 def _verdict_problems(entry: Entry, value: Any) -> list[Problem]:

@@ -31,7 +31,7 @@ _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _CHAPTER = re.compile(r"ch(0[1-9]|1[0-3])")
 # An expression may use the package, and of the standard library only what combines values.
 _ROOTS = {"modelcall", "builtins", "collections", "math", "operator", "random"}
-_EXPRESSION_KEYS = {"call", "name", "input", "each", "value"}
+# what tells an expression's kind -> the keys it may have
 _ALLOWED = {
     "call": {"call", "args", "kwargs", "pick", "round"},
     "name": {"name", "pick", "round"},
@@ -53,7 +53,7 @@ class Entry(BaseModel):
     sets the two, read "computed ``relation`` stated"; ``tolerance`` is half a unit of the last printed digit.
 
     >>> Entry(id="B-x", section="B.1.2", statement="Two and two are five.", stated=5, computed=4,
-    ...       verdict="erratum", severity="material", pending="ch01").source
+    ...       verdict="erratum", severity="material", note="It is four.", pending="ch01").source
     'B'
     """
 
@@ -129,9 +129,9 @@ def _paths(node: Any, inputs: set[str]) -> list[str]:
         return [path for item in node for path in _paths(item, inputs)]
     if not isinstance(node, dict):
         return []
-    kind = next((key for key in _EXPRESSION_KEYS if key in node), None)
+    kind = next((key for key in _ALLOWED if key in node), None)
     if kind is None:
-        raise ValueError(f"compute: expected one of {sorted(_EXPRESSION_KEYS)}; got the keys {sorted(node)}")
+        raise ValueError(f"compute: expected one of {sorted(_ALLOWED)}; got the keys {sorted(node)}")
     if extra := set(node) - _ALLOWED[kind]:
         raise ValueError(f"compute: {kind!r} takes no {sorted(extra)}")
     found: list[str] = []

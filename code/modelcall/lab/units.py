@@ -47,7 +47,7 @@ def convert(value: float | Fraction, unit: str, to: str) -> Fraction:
 
     Raises:
         TypeError: ``value`` is not a number.
-        ValueError: ``value`` is NaN, infinite or negative; a unit is unknown; one is of bytes and one of time.
+        ValueError: ``value`` is NaN, infinite or negative; a unit is unknown, or not of the same kind.
 
     >>> float(convert(80, "GiB", "GB")), float(convert(250, "us", "ms"))
     (85.89934592, 0.25)
@@ -67,7 +67,7 @@ def fmt_bytes(n_bytes: float | Fraction, unit: str, digits: int = 2) -> str:
 
     Raises:
         TypeError: ``n_bytes`` is not a number, or ``digits`` is not an integer.
-        ValueError: ``n_bytes`` is NaN, infinite or negative; ``unit`` is not in ``BYTES``; ``digits`` is negative.
+        ValueError: ``n_bytes`` is NaN, infinite or negative; ``unit`` is unknown; ``digits`` is negative.
 
     >>> fmt_bytes(80 * 2**30, "GB"), fmt_bytes(80 * 2**30, "GiB", 0)
     ('85.90 GB', '80 GiB')
@@ -80,7 +80,7 @@ def fmt_seconds(seconds: float | Fraction, unit: str, digits: int = 1) -> str:
 
     Raises:
         TypeError: ``seconds`` is not a number, or ``digits`` is not an integer.
-        ValueError: ``seconds`` is NaN, infinite or negative; ``unit`` is not in ``SECONDS``; ``digits`` is negative.
+        ValueError: ``seconds`` is NaN, infinite or negative; ``unit`` is unknown; ``digits`` is negative.
 
     >>> fmt_seconds(0.0209, "ms"), fmt_seconds(7.135e-5, "us", 0)
     ('20.9 ms', '71 µs')
@@ -95,7 +95,7 @@ def fmt_unit(name: str, value: float | Fraction, unit: str, table: dict[str, Fra
 
     Raises:
         TypeError: ``value`` is not a number, or ``digits`` is not an integer.
-        ValueError: ``value`` is NaN, infinite or negative; ``unit`` is not in ``table``; ``digits`` is negative.
+        ValueError: ``value`` is NaN, infinite or negative; ``unit`` is unknown; ``digits`` is negative.
 
     >>> fmt_unit("length", 1500, "MB", BYTES, 4)
     '0.0015 MB'

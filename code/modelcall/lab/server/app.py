@@ -189,6 +189,8 @@ class App:
         self.worker.submit(job)
         tokenizer = served.model.tokenizer
         wire = form(data.model, tokenizer, self.fingerprint, logprobs=logprobs, counts=data.usage_in_stream)
+        if data.usage_in_chunks:
+            wire.count_in_chunks(sum(map(len, job.prompts)))
         watch = asyncio.create_task(_watch(request.receive, job))
         try:
             events = await _next(job)

@@ -32,11 +32,19 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A new piece of choice ``index``, and the tokens it shows, if log probabilities were asked for."""
+    """A new piece of choice ``index``.
+
+    Attributes:
+        index: of the choice.
+        parts: what to show.
+        steps: the tokens it shows, if log probabilities were asked for.
+        tokens: how many tokens the job has generated so far.
+    """
 
     index: int
     parts: tuple[Part, ...]
     steps: tuple[Step, ...] = ()
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

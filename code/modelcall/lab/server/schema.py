@@ -112,6 +112,9 @@ class StreamOptions(Strict):
     """Options of a stream."""
 
     include_usage: bool | None = None
+    continuous_usage_stats: (
+        Annotated[bool, Field(description="counts so far in every chunk; not part of OpenAI's API")] | None
+    ) = None
     include_obfuscation: bool | None = None
 
 
@@ -153,6 +156,13 @@ class Common(Strict):
     def usage_in_stream(self) -> bool:
         """Whether a stream ends with a chunk of token counts."""
         return bool(self.stream_options and self.stream_options.include_usage)
+
+    @property
+    def usage_in_chunks(self) -> bool:
+        """Whether every chunk has the counts so far."""
+        return bool(
+            self.usage_in_stream and self.stream_options and self.stream_options.continuous_usage_stats
+        )
 
     @model_validator(mode="after")
     def _options_fit(self) -> Common:

@@ -60,13 +60,18 @@ class ChatWire:
             "system_fingerprint": fingerprint,
         }
         self._calls: dict[int, str] = {}
+        self._so_far: dict[str, int] | None = None
+
+    def count_in_chunks(self, prompt_tokens: int) -> None:
+        """Give every chunk the counts so far."""
+        self._so_far = {"prompt_tokens": prompt_tokens, "completion_tokens": 0, "total_tokens": prompt_tokens}
 
     def _chunk(self, index: int, delta: dict[str, Any], reason: str | None, steps: tuple[Step, ...]) -> bytes:
         choice: dict[str, Any] = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
         if self._logprobs and steps:
             choice["logprobs"] = {"content": self._entries(steps), "refusal": None}
         chunk = self._base | {"object": self.kind + ".chunk", "choices": [choice]}
-        return event(chunk | {"usage": None} if self._counts else chunk)
+        return event(chunk | {"usage": self._so_far} if self._counts else chunk)
 
     def _entries(self, steps: Iterable[Step]) -> list[dict[str, Any]]:
         entries = []
@@ -100,6 +105,9 @@ class ChatWire:
             for part in item.parts
         ]
         chunks, steps = b"", item.steps
+        if self._so_far is not None:
+            total = self._so_far["prompt_tokens"] + item.tokens
+            self._so_far |= {"completion_tokens": item.tokens, "total_tokens": total}
         for delta in parts or [{"content": ""}]:
             chunks += self._chunk(item.index, delta, None, steps)
             steps = ()
@@ -191,7 +199,7 @@ class CompletionWire(ChatWire):
             "finish_reason": reason,
         }
         chunk = self._base | {"choices": [choice]}
-        return event(chunk | {"usage": None} if self._counts else chunk)
+        return event(chunk | {"usage": self._so_far} if self._counts else chunk)
 
     def start(self, choices: int) -> bytes:
         """Nothing opens a completion."""

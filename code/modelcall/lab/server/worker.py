@@ -145,7 +145,7 @@ class Worker:
                 index = at * job.n + choice
                 last = choice == job.n - 1
                 own = cache if last else cache.prefix(len(prompt), capacity=capacity)
-                tokens = self._reply(job, index, logits, own, first=first)
+                tokens = self._reply(job, index, logits, own, completion_tokens, first=first)
                 first = False
                 completion_tokens += len(tokens)
             # The last token was not read back, so the cache ends before it.
@@ -162,8 +162,10 @@ class Worker:
             logits, _ = job.model.decoder.prefill(tokens[start : start + PREFILL_BLOCK], cache)
         return logits
 
-    def _reply(self, job: Job, index: int, logits: Floats, cache: KVCache, *, first: bool) -> list[int]:
-        """Generate one choice and return its tokens."""
+    def _reply(
+        self, job: Job, index: int, logits: Floats, cache: KVCache, before: int, *, first: bool
+    ) -> list[int]:
+        """Generate one choice and return its tokens; ``before`` were generated for others of the job."""
         text = TextStream([*job.stop, *job.blocked])
         tools = ToolStream(job.tools)
         tokens: list[int] = []
@@ -176,7 +178,8 @@ class Worker:
             steps = tuple(held[: piece.tokens])
             del held[: piece.tokens]
             if parts or steps:
-                job.outbox.put(Delta(index, tuple(parts), steps if job.top is not None else ()))
+                shown = steps if job.top is not None else ()
+                job.outbox.put(Delta(index, tuple(parts), shown, before + len(tokens)))
 
         steps = decode(
             job.model.decoder,

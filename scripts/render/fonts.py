@@ -1,0 +1,109 @@
+"""The site's fonts: subsets of the faces in the pinned font packages, as style sheets that hold them.
+
+A face inside a style sheet is there at the first paint, on a server and from ``file://`` alike, so no line of
+text moves. A subset covers Latin text and what the pages use beyond it; the maths face keeps its MATH table
+and the glyph variants that stretchy brackets are built from.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+from importlib.metadata import PackagePath, distribution
+from pathlib import Path
+
+from .pandoc import write_atomic
+
+__all__ = ["LICENCES", "fonts", "licences", "used_characters"]
+
+_Limits = dict[str, float]
+# Style sheet -> faces: family, weight, style, distribution, file in it, axes to pin.
+_FACES: dict[str, list[tuple[str, int, str, str, str, _Limits]]] = {
+    "fonts.css": [
+        ("Plex Serif", 400, "normal", "fontpkg-ibm-plex-serif", "IBMPlexSerif-Regular.ttf", {}),
+        ("Plex Serif", 400, "italic", "fontpkg-ibm-plex-serif", "IBMPlexSerif-Italic.ttf", {}),
+        ("Plex Serif", 600, "normal", "fontpkg-ibm-plex-serif", "IBMPlexSerif-SemiBold.ttf", {}),
+        ("Plex Sans", 400, "normal", "fontpkg-ibm-plex-sans", "IBMPlexSans[wdth,wght].ttf", {"wght": 400}),
+        ("Plex Sans", 600, "normal", "fontpkg-ibm-plex-sans", "IBMPlexSans[wdth,wght].ttf", {"wght": 600}),
+        ("Plex Mono", 400, "normal", "fontpkg-ibm-plex-mono", "IBMPlexMono-Regular.ttf", {}),
+    ],
+    "math.css": [("STIX Two Math", 400, "normal", "ziamath", "STIXTwoMath-Regular.ttf", {})],
+}
+# Always there, whatever the pages use: Latin-1, typographic marks, a few arrows and relations.
+_LATIN = [*range(0x20, 0x7F), *range(0xA0, 0x100), *range(0x2010, 0x2027), 0x2032, 0x2039, 0x203A, 0x20AC]
+_SYMBOLS = [0x2122, *range(0x2190, 0x2194), 0x2212, 0x2248, 0x2260, 0x2264, 0x2265]
+# Greek, the mathematical italics that a browser takes for every one-letter identifier, and the root sign.
+_MATHS = [*range(0x391, 0x3CA), *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C), 0x210E, 0x221A]
+# Beyond HarfBuzz's defaults: tabular figures, and the variants that formulas need.
+_FEATURES = ("tnum", "zero", "ssty", "dtls", "flac")
+LICENCES = ("ibm-plex.txt", "stix-two-math.txt")
+_RECIPE = "5"  # changes when the way of subsetting does
+
+
+def fonts(text: str, cache: Path) -> dict[str, bytes]:
+    """Return file name -> style sheet with every face, covering the characters of ``text``."""
+    wanted = sorted({*_LATIN, *_SYMBOLS, *map(ord, set(text))})
+    sheets: dict[str, bytes] = {}
+    for name, faces in _FACES.items():
+        rules: list[str] = []
+        for family, weight, style, package, file, axes in faces:
+            codes = sorted({*wanted, *_MATHS}) if name == "math.css" else wanted
+            path = Path(str(_file(package, file).locate()))
+            recipe = repr((_RECIPE, file, axes, distribution(package).version, codes))
+            stored = cache / f"{hashlib.sha256(recipe.encode()).hexdigest()[:32]}.woff2"
+            if not stored.is_file():
+                write_atomic(stored, _subset(path, codes, axes))
+            data = base64.b64encode(stored.read_bytes()).decode()
+            rules.append(
+                f'@font-face{{font-family:"{family}";font-weight:{weight};font-style:{style};'
+                f'src:url(data:font/woff2;base64,{data}) format("woff2")}}\n'
+            )
+        sheets[name] = "".join(rules).encode()
+    return sheets
+
+
+def licences(cache: Path) -> dict[str, str]:
+    """Return file name -> licence text of each font family on the site."""
+    plex = Path(str(_file("fontpkg-ibm-plex-serif", "LICENSE").locate())).read_text(encoding="utf-8")
+    stored = cache / "stix-two-math.txt"
+    if not stored.is_file():
+        # The package's own licence covers its code; the font says its terms in its name table.
+        from fontTools.ttLib import TTFont
+
+        with TTFont(str(_file("ziamath", "STIXTwoMath-Regular.ttf").locate()), lazy=True) as font:
+            lines = [font["name"].getDebugName(number) or "" for number in (4, 0, 13, 14)]
+        write_atomic(stored, "\n\n".join(lines).encode())
+    return dict(zip(LICENCES, (plex, stored.read_text(encoding="utf-8")), strict=True))
+
+
+def _file(package: str, *names: str) -> PackagePath:
+    for file in distribution(package).files or ():
+        if file.name in names:
+            return file
+    raise FileNotFoundError(f"package {package} has no file {names[0]}")
+
+
+def _subset(path: Path, codes: list[int], axes: _Limits) -> bytes:
+    import uharfbuzz as hb
+    from fontTools.ttLib.woff2 import compress
+
+    face = hb.Face(hb.Blob.from_file_path(str(path)))
+    wanted = hb.SubsetInput()
+    wanted.unicode_set.update(code for code in codes if code > 0x1F)
+    wanted.layout_feature_tag_set.update(int.from_bytes(tag.encode()) for tag in _FEATURES)
+    wanted.flags = hb.SubsetFlags.NO_HINTING
+    wanted.name_id_set.update((0, 1, 2, 13, 14))  # names, copyright and licence stay
+    if b"fvar" in path.read_bytes()[:600]:
+        wanted.pin_all_axes_to_default(face)
+    for axis, value in axes.items():
+        wanted.pin_axis_location(face, axis, value)
+    out = io.BytesIO()
+    compress(io.BytesIO(hb.subset(face, wanted).blob.data), out)
+    return out.getvalue()
+
+
+def used_characters(*pages: str) -> str:
+    """The distinct characters that HTML pages show, entities excepted."""
+    return "".join(sorted(set(re.sub(r"<[^>]*>", "", "".join(pages)))))

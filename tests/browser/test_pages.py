@@ -1,0 +1,183 @@
+"""Every page in a browser with the network blocked: nothing fails, nothing leaks, everyone can read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Route
+
+pytestmark = pytest.mark.browser
+
+MAX_PAGE_BYTES = 600_000
+VIEWS = [(width, theme) for width in (390, 1280) for theme in ("light", "dark")]
+FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex='0']"
+
+
+@dataclass
+class Visit:
+    """What one page did: its complaints, its requests, its weight."""
+
+    page: Page
+    errors: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    bodies: dict[str, int] = field(default_factory=dict)
+
+
+@contextmanager
+def visit(browser: Browser, origin: str, name: str, width: int, theme: str) -> Iterator[Visit]:
+    """Open ``origin/name`` in a fresh profile and refuse every request that leaves the origin."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
+    page = context.new_page()
+    seen = Visit(page)
+
+    def gate(route: Route) -> None:
+        url = route.request.url
+        if url.startswith((origin, "data:", "blob:")):
+            route.continue_()
+        else:
+            seen.foreign.append(url)
+            route.abort()
+
+    page.route("**/*", gate)
+    page.on("console", lambda message: seen.errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    page.on("requestfailed", lambda request: seen.failed.append(request.url))
+    page.on("response", lambda answer: seen.failed.append(answer.url) if answer.status >= 400 else None)
+    page.on(
+        "requestfinished",
+        lambda request: seen.bodies.update({request.url: request.sizes()["responseBodySize"]}),
+    )
+    page.goto(f"{origin}/{name}", wait_until="load")
+    yield seen
+    context.close()
+
+
+def page_names(site: Path) -> list[str]:
+    return sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+
+
+@pytest.mark.parametrize("width, theme", VIEWS)
+def test_pages_are_whole_local_and_accessible(
+    browser: Browser, origin: str, site: Path, width: int, theme: str
+) -> None:
+    """No console error, no failed or foreign request, no sideways scroll, no axe finding, on any page."""
+    complaints: list[str] = []
+    for name in page_names(site):
+        with visit(browser, origin, name, width, theme) as seen:
+            overflow = seen.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+            findings = Axe().run(seen.page).response["violations"]
+        complaints += [f"{name}: console: {text}" for text in seen.errors]
+        complaints += [f"{name}: failed: {url}" for url in seen.failed]
+        complaints += [f"{name}: foreign: {url}" for url in seen.foreign]
+        complaints += [f"{name}: scrolls sideways by {overflow} px"] if overflow > 0 else []
+        for finding in findings:
+            nodes = [node["html"][:120] for node in finding["nodes"][:3]]
+            complaints.append(f"{name}: axe {finding['id']} ({finding['impact']}): {nodes}")
+    assert not complaints, "\n".join(complaints)
+
+
+def test_chapters_are_light(browser: Browser, origin: str, site: Path) -> None:
+    """All that a chapter's page transfers, figures and fonts included, stays within the budget."""
+    heavy = {}
+    for name in page_names(site):
+        if re.match(r"chapters/\d\d-", name):
+            with visit(browser, origin, name, 1280, "light") as seen:
+                seen.page.wait_for_load_state("networkidle")
+                weight = sum(seen.bodies.values())
+            assert weight > 10_000, f"{name}: the count of transferred bytes is broken: {seen.bodies}"
+            if weight > MAX_PAGE_BYTES:
+                heavy[name] = seen.bodies
+    assert not heavy
+
+
+def test_layout_does_not_shift(browser: Browser, origin: str, site: Path) -> None:
+    shift = """() => new Promise(done => {
+        let total = 0
+        new PerformanceObserver(list => { for (const entry of list.getEntries()) total += entry.value })
+            .observe({ type: 'layout-shift', buffered: true })
+        setTimeout(() => done(total), 300)
+    })"""
+    for name in page_names(site):
+        for width in (390, 1280):
+            with visit(browser, origin, name, width, "light") as seen:
+                assert seen.page.evaluate(shift) == 0, f"{name} at {width} px"
+
+
+def test_search_works_from_files(browser: Browser, site: Path) -> None:
+    """Opened from the disk, without any server, the search finds a section and leads there by keyboard."""
+    page = browser.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((site / "index.html").as_uri())
+    page.keyboard.press("/")
+    page.keyboard.type("temperature")
+    page.wait_for_selector("[role=option], .search-result")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"01-on-ramp\.html"))
+    assert not errors
+    page.close()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_everything_is_reachable_by_keyboard(browser: Browser, origin: str, site: Path, width: int) -> None:
+    """Tab visits every visible control once around, and each shows that it has the focus."""
+    count = f"""() => [...document.querySelectorAll("{FOCUSABLE}")].filter(e => {{
+        if (e.disabled || e.closest('[inert]') || e.tabIndex < 0) return false
+        return e.checkVisibility({{ visibilityProperty: true }}) && e.getClientRects().length
+    }}).map((e, i) => e.dataset.probe = String(i)).length"""
+    state = """() => {
+        const e = document.activeElement, style = getComputedStyle(e)
+        const ring = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0
+        return [e.dataset.probe ?? null, ring || style.boxShadow !== 'none', e.outerHTML.slice(0, 100)]
+    }"""
+    for name in [name for name in page_names(site) if "ledger" not in name]:
+        with visit(browser, origin, name, width, "light") as seen:
+            total = seen.page.evaluate(count)
+            assert total > 5, name
+            reached, invisible = set(), []
+            for _ in range(total + 5):
+                seen.page.keyboard.press("Tab")
+                probe, ring, html = seen.page.evaluate(state)
+                if probe is not None:
+                    reached.add(probe)
+                    invisible += [] if ring else [html]
+            assert len(reached) == total, f"{name}: Tab reached {len(reached)} of {total} controls"
+            assert not invisible, f"{name}: focus cannot be seen on {invisible[:3]}"
+
+
+def test_theme_toggle_is_kept(browser: Browser, origin: str) -> None:
+    """The reader's choice of theme outlives a reload and sets the page's colours."""
+    with visit(browser, origin, "index.html", 1280, "light") as seen:
+        background = "getComputedStyle(document.body).backgroundColor"
+        before = seen.page.evaluate(background)
+        seen.page.get_by_role("button", name=re.compile("theme|dark|light", re.I)).first.click()
+        after = seen.page.evaluate(background)
+        seen.page.reload()
+        assert before != after == seen.page.evaluate(background)
+
+
+def test_copy_button_copies_the_code(browser: Browser, origin: str) -> None:
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{origin}/index.html")
+    page.get_by_role("button", name=re.compile("copy", re.I)).first.click()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("make book")
+    context.close()
+
+
+def test_print_hides_what_paper_cannot_use(browser: Browser, origin: str) -> None:
+    with visit(browser, origin, "index.html", 1280, "dark") as seen:
+        seen.page.emulate_media(media="print")
+        assert not seen.page.locator("nav").first.is_visible()
+        assert seen.page.evaluate("getComputedStyle(document.body).backgroundColor") in (
+            "rgb(255, 255, 255)",
+            "rgba(0, 0, 0, 0)",
+        )
