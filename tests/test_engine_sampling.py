@@ -52,6 +52,13 @@ def test_cuts_equal_exact_arithmetic(weights: list[int], top_k: int, top_p: floa
     np.testing.assert_allclose(found, [float(x) for x in expected], rtol=1e-9, atol=1e-12)
 
 
+def test_the_nucleus_ends_where_its_sum_is_reached() -> None:
+    """Four equal tokens are exact in binary: two of them reach one half, and a third is not needed."""
+    for top_p, kept in ((0.25, 1), (0.5, 2), (0.51, 3), (0.75, 3), (1.0, 4)):
+        found = Sampler(Sampling(top_p=top_p)).probabilities(np.zeros(4))
+        assert found.tolist() == [1 / kept] * kept + [0.0] * (4 - kept)
+
+
 def test_a_large_vocabulary_takes_the_same_nucleus() -> None:
     """The nucleus is searched for in growing heads; the answer must not depend on it."""
     rng = np.random.default_rng(0)
