@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from modelcall.lab.jsonmask import DEPTH_MAX, WHITESPACE_MAX, JsonMask, State, Vocabulary, advance, feed
 from modelcall.lab.server.toolcalls import Part, ToolStream, call_head
-from modelcall.lab.textstream import TextStream
+from modelcall.lab.textstream import Piece, TextStream
 
 FAST = settings(deadline=None, derandomize=True, max_examples=200)
 
@@ -81,6 +81,12 @@ def test_a_stop_string_over_three_tokens_is_held_back() -> None:
     parts = [stream.feed(piece) for piece in (b"Hi", b".\nU", b"se", b"r", b"!")]
     assert [part.text for part in parts] == ["Hi", ".", "", "", "\nUser!"]
     assert [part.tokens for part in parts] == [1, 0, 0, 0, 4]
+
+
+def test_a_token_that_a_stop_string_cuts_in_two_is_shown() -> None:
+    stream = TextStream(["bb"])
+    assert stream.feed(b"ab") == Piece("a", 0)
+    assert stream.feed(b"b") == Piece("", 1, "bb")
 
 
 JSON_TEXT = st.recursive(
