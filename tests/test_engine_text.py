@@ -138,6 +138,7 @@ def test_what_is_accepted_is_json(value: dict[str, Any], at: int, byte: int) -> 
         '{"a":+1}',
         '{"a":1e}',
         '{"a":-}',
+        '{"a":-01}',
         "{a:1}",
         "{'a':1}",
         '{"a" 1}',
