@@ -194,7 +194,7 @@ def small_llama() -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
         "general.architecture": "llama",
         "llama.block_count": 1,
         "llama.context_length": 32,
-        "llama.embedding_length": 8,
+        "llama.embedding_length": 16,
         "llama.feed_forward_length": 12,
         "llama.attention.head_count": 2,
         "llama.attention.head_count_kv": 1,
@@ -204,17 +204,17 @@ def small_llama() -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
     }
     rng = np.random.default_rng(0)
     shapes = {
-        "token_embd": (5, 8),
-        "output_norm": (8,),
-        "blk.0.attn_norm": (8,),
-        "blk.0.attn_q": (8, 8),
-        "blk.0.attn_k": (4, 8),
-        "blk.0.attn_v": (4, 8),
-        "blk.0.attn_output": (8, 8),
-        "blk.0.ffn_norm": (8,),
-        "blk.0.ffn_gate": (12, 8),
-        "blk.0.ffn_up": (12, 8),
-        "blk.0.ffn_down": (8, 12),
+        "token_embd": (5, 16),
+        "output_norm": (16,),
+        "blk.0.attn_norm": (16,),
+        "blk.0.attn_q": (16, 16),
+        "blk.0.attn_k": (8, 16),
+        "blk.0.attn_v": (8, 16),
+        "blk.0.attn_output": (16, 16),
+        "blk.0.ffn_norm": (16,),
+        "blk.0.ffn_gate": (12, 16),
+        "blk.0.ffn_up": (12, 16),
+        "blk.0.ffn_down": (16, 12),
     }
     return metadata, {
         f"{name}.weight": rng.normal(0, 0.5, shape).astype(np.float32) for name, shape in shapes.items()
@@ -234,20 +234,20 @@ def test_query_and_key_rows_are_put_back(tmp_path: Path) -> None:
         return x / np.sqrt((x**2).mean(-1, keepdims=True) + 0.001) * gain
 
     def turn(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """(positions, heads, 4): entries 0 and 1 are a pair, 2 and 3 another."""
+        """(positions, heads, 8): entries 0 and 1 are a pair, 2 and 3 the next, and so on."""
         z = x[..., 0::2] + 1j * x[..., 1::2]
-        z = z * np.exp(1j * np.arange(len(x))[:, None, None] * 100.0 ** (-np.arange(2) / 2))
+        z = z * np.exp(1j * np.arange(len(x))[:, None, None] * 100.0 ** (-np.arange(4) / 4))
         return np.stack([z.real, z.imag], -1).reshape(x.shape)
 
     x = w["token_embd"][ids]
     h = norm(x, w["blk.0.attn_norm"])
-    q = turn((h @ w["blk.0.attn_q"].T).reshape(4, 2, 4))
-    k = turn((h @ w["blk.0.attn_k"].T).reshape(4, 1, 4))[:, 0]
+    q = turn((h @ w["blk.0.attn_q"].T).reshape(4, 2, 8))
+    k = turn((h @ w["blk.0.attn_k"].T).reshape(4, 1, 8))[:, 0]
     v = h @ w["blk.0.attn_v"].T
-    scores = np.einsum("thd,sd->hts", q, k) / 2 + np.where(np.tri(4), 0, -np.inf)
+    scores = np.einsum("thd,sd->hts", q, k) / 8**0.5 + np.where(np.tri(4), 0, -np.inf)
     p = np.exp(scores - scores.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
-    x = x + np.einsum("hts,sd->thd", p, v).reshape(4, 8) @ w["blk.0.attn_output"].T
+    x = x + np.einsum("hts,sd->thd", p, v).reshape(4, 16) @ w["blk.0.attn_output"].T
     h = norm(x, w["blk.0.ffn_norm"])
     gate = h @ w["blk.0.ffn_gate"].T
     x = x + (gate / (1 + np.exp(-gate)) * (h @ w["blk.0.ffn_up"].T)) @ w["blk.0.ffn_down"].T
