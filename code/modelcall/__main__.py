@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from modelcall import __version__
-from modelcall.cli import ledger
+from modelcall.cli import fetch, ledger, serve
 
 __all__ = ["COMMANDS", "main"]
 
-COMMANDS: dict[str, ModuleType] = {"ledger": ledger}
+COMMANDS: dict[str, ModuleType] = {"ledger": ledger, "fetch": fetch, "serve": serve}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
