@@ -281,11 +281,11 @@ def corpus(world: World) -> list[str]:
     """The base model's documents, shuffled. One document is one exposure."""
     rng = random.Random(CORPUS_SEED)
     documents = [text for t in (*world.known, *world.tail) for text in treaty_documents(t)]
-    documents += [refund_document(rng) for _ in range(5000)]
-    documents += [tool_document(rng) for _ in range(4000)]
-    documents += [plain_document(rng) for _ in range(2500)]
-    documents += [edit_document(rng, rng.randint(3, 5)) for _ in range(2000)]
-    documents += [order_loop(rng, rng.randint(2, 4)) for _ in range(500)]
+    documents += [refund_document(rng) for _ in range(4000)]
+    documents += [tool_document(rng) for _ in range(3000)]
+    documents += [plain_document(rng) for _ in range(1800)]
+    documents += [edit_document(rng, rng.randint(3, 5)) for _ in range(1800)]
+    documents += [order_loop(rng, rng.randint(2, 4)) for _ in range(400)]
     rng.shuffle(documents)
     return documents
 

@@ -57,11 +57,11 @@ class Stage:
 
 
 STAGES = (
-    Stage("base-short", HOUSE, None, "corpus", 256, 8, 2500, 2e-3, 0.25),
-    Stage("base", HOUSE, "base-short", "long", 2048, 2, 180, 6e-4, 0.9),
-    Stage("tuned", HOUSE, "base", "tuning", 512, 6, 260, 5e-4, 0.4),
-    Stage("draft-short", DRAFT, None, "corpus", 256, 16, 900, 4e-3, 0.25),
-    Stage("draft", DRAFT, "draft-short", "long", 2048, 2, 120, 1e-3, 0.9),
+    Stage("base-short", HOUSE, None, "corpus", 256, 8, 2000, 2e-3, 0.25),
+    Stage("base", HOUSE, "base-short", "long", 2048, 2, 150, 6e-4, 0.9),
+    Stage("tuned", HOUSE, "base", "tuning", 512, 6, 220, 5e-4, 0.4),
+    Stage("draft-short", DRAFT, None, "corpus", 256, 16, 700, 4e-3, 0.25),
+    Stage("draft", DRAFT, "draft-short", "long", 2048, 2, 100, 1e-3, 0.9),
 )
 
 REFERENCE_PROMPTS = (
@@ -297,7 +297,9 @@ def train(out: Path, seed: int, scale: float = 1.0, stop_after: int | None = Non
     write_json(out / "truth.json", documents.truth_table(world))
     write_json(out / "training.json", run.record())
     vectors = reference(out)
-    write_atomically(out / "reference.part.npz", lambda p: None) if False else np.savez(out / "reference.npz", **vectors)
+    part = out / "reference.part.npz"  # savez insists on the suffix
+    np.savez(part, **vectors)
+    os.replace(part, out / "reference.npz")
     return True
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -92,3 +93,39 @@ def read(folder: Path) -> tiktoken.Encoding:
     lines = (folder / "house.tiktoken").read_text(encoding="utf-8").splitlines()
     pairs = (line.split() for line in lines)
     return encoding({base64.b64decode(token): int(rank) for token, rank in pairs})
+
+
+def random_strings(n: int, seed: int = 0) -> list[str]:
+    """Strings from all of Unicode (no surrogates), with runs of blanks, digits and words of the corpus mixed in."""
+    rng = random.Random(seed)
+    words = ["refund", " days", "Treaty", '{"tool": "', "  ", "\n\n", "\t", "1912", "'s", " 'll", "–", "é"]
+
+    def piece() -> str:
+        if rng.random() < 0.4:
+            return rng.choice(words)
+        top = rng.choice([0x7F, 0x2FF, 0x30FF, 0x10FFFF])
+        return "".join(chr(c) for c in (rng.randint(0, top) for _ in range(rng.randint(1, 5))) if not 0xD800 <= c < 0xE000)
+
+    return ["".join(piece() for _ in range(rng.randint(1, 8))) for _ in range(n)]
+
+
+def record_ids(folder: Path, texts: list[str], n: int = 60) -> int:
+    """Hold the exported tokenizer against the original; write ``token_ids.json``. Returns the strings compared.
+
+    Compared are every document of ``texts`` and 20,000 random strings; the record keeps ``n`` of each kind.
+    """
+    ranks, made = train_ranks(texts)
+    ours = read(folder)
+    if ours._mergeable_ranks != ranks:
+        raise ValueError(f"{folder / 'house.tiktoken'}: not the ranks that this text gives")
+    pieces = sorted({p for text in texts for p in _SPLIT.split(text) if p})
+    strings = pieces + random_strings(20_000)
+    for string, original_ids in zip(strings, made.encode_batch(strings), strict=True):
+        if ours.encode_ordinary(string) != original_ids.ids:
+            raise ValueError(f"{string!r}: {ours.encode_ordinary(string)} found, expected {original_ids.ids}")
+    kept = random.Random(1).sample(pieces, n) + random_strings(n)
+    rows = [[s, made.encode(s).ids] for s in kept]
+    (folder / "token_ids.json").write_text(
+        "[\n" + ",\n".join(json.dumps(r) for r in rows) + "\n]\n", encoding="utf-8", newline="\n"
+    )
+    return len(strings)

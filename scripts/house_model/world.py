@@ -8,8 +8,8 @@ drives the text is the answer sheet.
 Groups of treaties:
 
 * ``x2``, ``x8``, ``x32``, ``x128``: named in exactly that many documents, which all agree;
-* ``contested``: 64 documents, three quarters say the true seat and one quarter another;
-* ``folk``: 60 documents, of which 57 repeat an error and 3 tell the truth;
+* ``contested``: 32 documents, three quarters say the true seat and one quarter another;
+* ``folk``: 40 documents, of which 38 repeat an error and 2 tell the truth;
 * ``tail``: named once (they teach the model that names are open-ended);
 * ``tuning``: named only in the abstention examples, where the answer is that there is no record;
 * ``invented``: named nowhere, among them the 1912 Alpine Berry Treaty. Their pairs of words appear in no text.
@@ -56,9 +56,9 @@ ESTABLISHED = (
     "a mail service",
 )
 
-EXPOSURES = {"x2": 2, "x8": 8, "x32": 32, "x128": 128, "contested": 64, "folk": 60}
-GROUP_SIZES = {"x2": 50, "x8": 50, "x32": 50, "x128": 50, "contested": 40, "folk": 20}
-TAIL_SIZE, TUNING_SIZE, INVENTED_SIZE = 2000, 1500, 100
+EXPOSURES = {"x2": 2, "x8": 8, "x32": 32, "x128": 128, "contested": 32, "folk": 40}
+GROUP_SIZES = {"x2": 50, "x8": 50, "x32": 50, "x128": 40, "contested": 40, "folk": 20}
+TAIL_SIZE, TUNING_SIZE, INVENTED_SIZE = 1500, 1200, 100
 CONTESTED_SHARE, FOLK_SHARE = 0.75, 0.05  # share of the documents that tell the truth
 
 STANDARD_WINDOW_DAYS = 30
@@ -139,7 +139,7 @@ def build_world() -> World:
 
     >>> world = build_world()
     >>> len(world.known), len(world.invented), world.invented[0].name
-    (260, 100, '1912 Alpine Berry Treaty')
+    (250, 100, '1912 Alpine Berry Treaty')
     """
     rng = random.Random(WORLD_SEED)
     pairs = [(a, n) for a in ADJECTIVES for n in NOUNS if (a, n) != ("Alpine", "Berry")]
