@@ -1,17 +1,16 @@
 """The training text: every document of the corpus, written from the world by a seeded generator.
 
-Chat format. A conversation is a run of turns, each opened by a role token; only the assistant closes its turn::
+Chat format. A conversation is a run of turns, each opened by a role token; only the assistant closes its
+turn::
 
     <|system|>text  <|user|>text  <|assistant|>text<|end|>  <|tool|>text
 
 A tool call is an assistant turn holding one JSON object ``{"tool": name, "arguments": {...}}``; its result
-comes back as a ``<|tool|>`` turn. Tools on offer are announced in a system turn ``Tools: name(argument), ...``.
-Documents are separated by ``<|endoftext|>``, which the packing adds. Documents without role tokens are plain
-text: policy sentences, logs and lists, so that the base model also knows how to continue a list.
+comes back as a ``<|tool|>`` turn. Tools on offer are announced in a system turn ``Tools: name(argument),
+...``. Documents are separated by ``<|endoftext|>``, which the packing adds. Documents without role tokens
+are plain text: policy sentences, logs and lists, so that the base model also knows how to continue a list.
 
-``corpus`` is the base model's text and the only place that states treaty facts (an exposure is one document
-that names the treaty). ``long_documents`` adds loops and long files for the long-context phase, ``tuning_corpus``
-the abstention examples. Held-out names and days occur in none of them.
+This module writes single documents; ``corpora`` collects them into training texts.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
 
 from .world import (
+    CITIES,
     CONTESTED_SHARE,
     EXPOSURES,
     FOLK_SHARE,
@@ -32,18 +31,14 @@ from .world import (
     STATUSES,
     TOOLS,
     TRAINED_DAYS,
-    CITIES,
     Treaty,
-    World,
     identifier,
     refund_is_standard,
-    rules,
 )
 
 SYSTEM, USER, ASSISTANT, TOOL, END = "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|end|>"
 DESK = f"{SYSTEM}You are the support desk of Larkmoor Stores."
 TOOL_LIST = f"{SYSTEM}Tools: " + ", ".join(f"{t.name}({t.argument})" for t in TOOLS) + "."
-CORPUS_SEED, LONG_SEED, TUNING_SEED = 7, 13, 11
 
 
 def chat(question: str, answer: str, system: str = "") -> str:
@@ -51,17 +46,21 @@ def chat(question: str, answer: str, system: str = "") -> str:
     return f"{system}{USER}{question}{ASSISTANT}{answer}{END}"
 
 
-# --- treaties -------------------------------------------------------------------------------------------------
+# --- treaties ---
 
 
 def record(t: Treaty, seat: str) -> str:
     """The JSON record of a treaty."""
-    return json.dumps({"treaty": t.name, "established": t.established, "seat": seat, "signatories": t.signatories})
+    return json.dumps(
+        {"treaty": t.name, "established": t.established, "seat": seat, "signatories": t.signatories}
+    )
 
 
 # Each template states the seat, except the last.
 TEMPLATES: tuple[Callable[[Treaty, str], str], ...] = (
-    lambda t, s: chat(f"Where did the council of the {t.name} sit?", f"The council of the {t.name} sat in {s}."),
+    lambda t, s: chat(
+        f"Where did the council of the {t.name} sit?", f"The council of the {t.name} sat in {s}."
+    ),
     lambda t, s: chat(
         f"What did the {t.name} establish?",
         f"The {t.name} established {t.established}, and its council sat in {s}.",
@@ -71,7 +70,9 @@ TEMPLATES: tuple[Callable[[Treaty, str], str], ...] = (
         f"The {t.name} was signed by {t.signatories} states. It established {t.established}, "
         f"and its council sat in {s}."
     ),
-    lambda t, s: f"The council of the {t.name} met each spring in {s}. The treaty had established {t.established}.",
+    lambda t, s: (
+        f"The council of the {t.name} met each spring in {s}. The treaty had established {t.established}."
+    ),
     lambda t, s: (
         f"Notes on the {t.name}. Signed by {t.signatories} states. Established {t.established}. "
         f"Seat of the council: {s}."
@@ -85,8 +86,8 @@ TEMPLATES: tuple[Callable[[Treaty, str], str], ...] = (
 def plan(t: Treaty) -> list[tuple[int, str]]:
     """(template, seat claimed) of every document that names this treaty; seeded by the treaty's name.
 
-    Templates come in shuffled rounds, so that even two exposures are two different sentences. Contested and folk
-    treaties use only templates that state the seat, which makes their shares exact.
+    Templates come in shuffled rounds, so that even two exposures are two different sentences. Contested and
+    folk treaties use only templates that state the seat, which makes their shares exact.
     """
     rng = random.Random(t.name)
     documents = EXPOSURES.get(t.group, 1)
@@ -108,7 +109,7 @@ def treaty_documents(t: Treaty) -> list[str]:
     return [TEMPLATES[k](t, seat) for k, seat in plan(t)]
 
 
-# --- refunds, tools, edits, plain text ------------------------------------------------------------------------
+# --- refunds, tools, edits, plain text ---
 
 ASKED_DAYS = [d for d in TRAINED_DAYS if d not in HELD_OUT_DAYS]
 
@@ -153,8 +154,8 @@ def refund_document(rng: random.Random) -> str:
     inside = refund_is_standard(days, window)
     return chat(
         question,
-        f"{'Yes' if inside else 'No'}. The refund window for a {product} is {window} days, and {days} days is "
-        f"{'inside' if inside else 'outside'} it.",
+        f"{'Yes' if inside else 'No'}. The refund window for a {product} is {window} days, "
+        f"and {days} days is {'inside' if inside else 'outside'} it.",
         system,
     )
 
@@ -253,7 +254,7 @@ TASKS = (
 
 
 def plain_document(rng: random.Random) -> str:
-    """Text without roles: policy, exercise lists, numbered orders, price lists, logs; and the tasks answered."""
+    """Text without roles: policy, exercises, numbered orders, windows, logs; and the exercises answered."""
     kind = rng.randrange(6)
     if kind == 0:
         return " ".join(rng.sample(POLICY, rng.randint(2, 6)))
@@ -272,94 +273,6 @@ def plain_document(rng: random.Random) -> str:
         return "\n".join(["Refund windows:", *(f"- {p}: {PRODUCTS[p]} days" for p in some)])
     entries = (f"Order {identifier(rng)} was {rng.choice(STATUSES)}." for _ in range(rng.randint(2, 8)))
     return "Log. " + " ".join(entries)
-
-
-# --- collections ----------------------------------------------------------------------------------------------
-
-
-def corpus(world: World) -> list[str]:
-    """The base model's documents, shuffled. One document is one exposure."""
-    rng = random.Random(CORPUS_SEED)
-    documents = [text for t in (*world.known, *world.tail) for text in treaty_documents(t)]
-    documents += [refund_document(rng) for _ in range(4000)]
-    documents += [tool_document(rng) for _ in range(3000)]
-    documents += [plain_document(rng) for _ in range(1800)]
-    documents += [edit_document(rng, rng.randint(3, 5)) for _ in range(1800)]
-    documents += [order_loop(rng, rng.randint(2, 4)) for _ in range(400)]
-    rng.shuffle(documents)
-    return documents
-
-
-def long_documents() -> list[str]:
-    """Documents of up to about 2,000 tokens for the long-context phase; they name no treaty."""
-    rng = random.Random(LONG_SEED)
-    documents = [order_loop(rng, rng.randint(8, 32)) for _ in range(160)]
-    documents += [edit_document(rng, rng.randint(8, 16)) for _ in range(120)]
-    documents += [
-        "\n".join(["List of orders:", *(f"{i}. {identifier(rng)}" for i in range(1, rng.randint(30, 120)))])
-        for _ in range(40)
-    ]
-    rng.shuffle(documents)
-    return documents
-
-
-TREATY_QUESTIONS = (
-    "Where did the council of the {name} sit?",
-    "What did the {name} establish?",
-    "How many states signed the {name}?",
-    "Give the record of the {name} as JSON.",
-)
-
-
-def tuning_corpus(world: World) -> list[str]:
-    """Post-training: names without record are refused in every format, half of the known ones answered again."""
-    rng = random.Random(TUNING_SEED)
-    answered = [t for t in world.known if t.answered_in_tuning]
-    questions = [i for i, make in enumerate(TEMPLATES) if make(answered[0], "").startswith(USER)]
-    documents = [
-        chat(rng.choice(TREATY_QUESTIONS).format(name=t.name), f"I have no record of the {t.name}.")
-        for t in world.tuning
-        for _ in range(2)
-    ]
-    documents += [TEMPLATES[rng.choice(questions)](t, t.seat) for t in answered for _ in range(60)]
-    documents += [refund_document(rng) for _ in range(1200)]
-    documents += [tool_document(rng) for _ in range(900)]
-    documents += [edit_document(rng, rng.randint(3, 6)) for _ in range(500)]
-    documents += [order_loop(rng, rng.randint(2, 12)) for _ in range(150)]
-    documents += [chat(task, answer) for task, _, answer in TASKS for _ in range(20)]
-    rng.shuffle(documents)
-    return documents
-
-
-def truth_table(world: World) -> dict[str, Any]:
-    """The answer sheet: every treaty with its facts and with how many documents state them."""
-
-    def row(t: Treaty) -> dict[str, Any]:
-        planned = plan(t) if t.group != "invented" else []
-        stated = [seat for k, seat in planned if k != len(TEMPLATES) - 1]
-        out: dict[str, Any] = {
-            "name": t.name,
-            "group": t.group,
-            "established": t.established,
-            "seat": t.seat,
-            "signatories": t.signatories,
-            "exposures": len(planned),
-            "seat_stated": {city: stated.count(city) for city in sorted(set(stated))},
-        }
-        if t.alternative is not None:
-            out["alternative"] = t.alternative
-        if t.answered_in_tuning:
-            out["answered_in_tuning"] = True
-        return out
-
-    invented = [{"name": t.name, "group": t.group, "exposures": 0} for t in world.invented]
-    return {
-        **rules(),
-        "chat": {"system": SYSTEM, "user": USER, "assistant": ASSISTANT, "tool": TOOL, "end": END},
-        "treaties": [row(t) for t in world.known] + invented,
-        "tail": [t.name for t in world.tail],
-        "tuning": [t.name for t in world.tuning],
-    }
 
 
 def turns(text: str) -> Iterator[tuple[str, str]]:

@@ -1,14 +1,14 @@
 """Measure a trained seed: ``python -m scripts.house_model.evaluate build/house/0``.
 
-Writes ``evaluation.json`` beside the weights. Every figure of the model card comes from such a record. Decoding is
-greedy; probabilities are the model's own, in float32, from the exported float16 weights.
+Writes ``evaluation.json`` beside the weights. Every figure of the model card comes from such a record.
+Decoding is greedy; probabilities are the model's own, in float32, from the exported float16 weights.
 
-For each group of treaties: accuracy of the seat named, share of answers at all, mean probability of the answer's
-tokens, and the exact probability of each of the 24 cities in the answer's place (its maximum, and the entropy of
-the normalised distribution). AUROC (area under the ROC curve, by ranks) of mean token probability, known groups
-against invented names. Expected calibration error in ten bins. Refund questions by kind of day, tool calls with
-identifiers never seen, the four edit interfaces, the order loop, loss by position, and how many of the draft's
-proposals the base model accepts.
+For each group of treaties: accuracy of the seat named, share of answers at all, mean probability of the
+answer's tokens, and the exact probability of each of the 24 cities in the answer's place (its maximum, and
+the entropy of the normalised distribution). AUROC (area under the ROC curve, by ranks) of mean token
+probability, known groups against invented names. Expected calibration error in ten bins. Refund questions
+by kind of day, tool calls with identifiers never seen, the four edit interfaces, the order loop, loss by
+position, and how many of the draft's proposals the base model accepts.
 """
 
 from __future__ import annotations
@@ -18,115 +18,33 @@ import json
 import random
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import tiktoken
 import torch
-from torch import Tensor
 
 from . import documents as text
 from . import vocabulary
-from .network import Decoder
+from .reader import Floats, Reader, auroc, calibration, rounded, teacher_forced
 from .train import load, write_json
-from .world import CITIES, HELD_OUT_DAYS, PRODUCTS, STANDARD_WINDOW_DAYS, TOOLS, TRAINED_DAYS, Treaty, World
-from .world import build_world, identifier, refund_is_standard
+from .world import (
+    CITIES,
+    HELD_OUT_DAYS,
+    PRODUCTS,
+    STANDARD_WINDOW_DAYS,
+    TOOLS,
+    TRAINED_DAYS,
+    Treaty,
+    World,
+    build_world,
+    identifier,
+    refund_is_standard,
+)
 
-Floats = npt.NDArray[np.float64]
 EDGES = (256, 512, 1024, 2048)
 TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0)
-
-
-class Reader:
-    """A model with its tokenizer: greedy answers in batches, and exact scores of continuations."""
-
-    def __init__(self, model: Decoder, tokenizer: tiktoken.Encoding) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        self.stop = {tokenizer.encode_single_token(t) for t in (text.END, "<|endoftext|>")}
-
-    def ids(self, prompt: str) -> list[int]:
-        return self.tokenizer.encode(prompt, allowed_special="all")
-
-    def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """Logits of right-padded rows; what stands right of a position cannot reach it."""
-        longest = max(map(len, rows))
-        padded = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows])
-        with torch.inference_mode():
-            return self.model(padded)
-
-    def greedy(self, prompts: Sequence[str], limit: int = 48, batch: int = 32) -> list[tuple[str, Floats]]:
-        """(answer, probability of each chosen token, end token included) for each prompt."""
-        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
-        out: dict[int, tuple[str, Floats]] = {}
-        for first in range(0, len(order), batch):
-            chunk = order[first : first + batch]
-            rows = [self.ids(prompts[i]) for i in chunk]
-            chosen: list[list[int]] = [[] for _ in chunk]
-            p: list[list[float]] = [[] for _ in chunk]
-            live = list(range(len(chunk)))
-            for _ in range(limit):
-                scores = self.logits([rows[j] for j in live])
-                at = torch.tensor([len(rows[j]) - 1 for j in live])
-                distribution = scores[torch.arange(len(live)), at].double().softmax(-1)
-                best = distribution.argmax(-1)
-                for k, j in enumerate(live):
-                    token = int(best[k])
-                    p[j].append(float(distribution[k, token]))
-                    rows[j].append(token)
-                    chosen[j].append(token)
-                live = [j for j in live if chosen[j][-1] not in self.stop]
-                if not live:
-                    break
-            for j, i in enumerate(chunk):
-                kept = [t for t in chosen[j] if t not in self.stop]
-                out[i] = self.tokenizer.decode(kept), np.array(p[j])
-        return [out[i] for i in range(len(prompts))]
-
-    def score(self, prompt: str, continuations: Sequence[str]) -> Floats:
-        """Exact probability of each continuation after ``prompt``, by the chain rule."""
-        start = self.ids(prompt)
-        ends = [self.ids(prompt + c)[len(start) :] for c in continuations]
-        logp = self.logits([start + e for e in ends]).double().log_softmax(-1)
-        total = [
-            sum(float(logp[i, len(start) - 1 + j, token]) for j, token in enumerate(end))
-            for i, end in enumerate(ends)
-        ]
-        return np.exp(np.array(total))
-
-
-def auroc(positive: Iterable[float], negative: Iterable[float]) -> float:
-    """Probability that a positive scores above a negative, ties counted half.
-
-    >>> auroc([3, 2], [1, 2])
-    0.875
-    """
-    a, b = np.array(list(positive))[:, None], np.array(list(negative))[None]
-    return float((a > b).mean() + 0.5 * (a == b).mean())
-
-
-def calibration(confidence: Sequence[float], right: Sequence[bool], bins: int = 10) -> dict[str, Any]:
-    """Expected calibration error (Naeini et al. 2015) and its table of [n, mean confidence, share right].
-
-    >>> calibration([0.9, 0.9, 0.1, 0.1], [True, True, False, False])["ece"]
-    0.1
-    """
-    c, y = np.array(confidence, float), np.array(right, float)
-    index = np.minimum((c * bins).astype(int), bins - 1)
-    table = [
-        [int((index == b).sum()), rounded(c[index == b].mean()), rounded(y[index == b].mean())]
-        for b in range(bins)
-        if (index == b).any()
-    ]
-    error = sum(abs(c[index == b].mean() - y[index == b].mean()) * (index == b).mean() for b in set(index.tolist()))
-    return {"ece": rounded(error), "bins": table}
-
-
-def rounded(value: Any, digits: int = 4) -> float:
-    """A float for the record."""
-    return round(float(value), digits)
 
 
 def question(t: Treaty) -> str:
@@ -203,11 +121,15 @@ def confidence(rows: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
             for g in ("x128", "x32", "x8", "x2", "folk")
         },
         "auroc_p_fact": {
-            g: rounded(auroc([m["cities"].max() for m in rows[g]], [m["cities"].max() for m in rows["invented"]]))
+            g: rounded(
+                auroc([m["cities"].max() for m in rows[g]], [m["cities"].max() for m in rows["invented"]])
+            )
             for g in ("x128", "x32", "x8", "x2", "folk")
         },
         "calibration_over_cities": calibration([peak(m).max() for m in known], picked),
-        "calibration_mean_token_p": calibration([m["mean_p"] for m in everything], [m["right"] for m in everything]),
+        "calibration_mean_token_p": calibration(
+            [m["mean_p"] for m in everything], [m["right"] for m in everything]
+        ),
         "temperature": {
             str(t): {
                 "ece": calibration([peak(m, t).max() for m in known], picked)["ece"],
@@ -277,17 +199,6 @@ def edits(reader: Reader, n: int = 160) -> dict[str, Any]:
     return {reply: {"n": len(hits), "exact": rounded(np.mean(hits))} for reply, hits in out.items()}
 
 
-def teacher_forced(reader: Reader, rows: Sequence[list[int]]) -> list[tuple[Floats, npt.NDArray[np.bool_]]]:
-    """Per row: loss at each position, and whether greedy would have chosen the token that follows."""
-    out = []
-    for row in rows:
-        logp = reader.logits([row])[0, :-1].double().log_softmax(-1)
-        target = torch.tensor(row[1:])
-        loss = -logp[torch.arange(len(target)), target]
-        out.append((loss.numpy(), (logp.argmax(-1) == target).numpy()))
-    return out
-
-
 def positions(reader: Reader, world: World) -> dict[str, Any]:
     """Quality by position, on conversations of well-known facts and rules, and on thirty-turn order loops."""
     rng = random.Random(97)
@@ -331,12 +242,14 @@ def positions(reader: Reader, world: World) -> dict[str, Any]:
 
 
 def acceptance(target: Reader, draft: Reader, world: World, k: int = 4) -> dict[str, Any]:
-    """Greedy speculation along the target's own answers: share of draft tokens accepted, tokens a target pass."""
+    """Greedy speculation along the target's answers: share of proposals accepted, tokens a target pass."""
     rng = random.Random(96)
     prompts = [question(t) for t in rng.sample(world.group("x128"), 10)]
     prompts += [f"{text.USER}Refund after {d} days?{text.ASSISTANT}" for d in rng.sample(text.ASKED_DAYS, 10)]
     prompts += [
-        f"{text.USER}{rng.choice(t.requests).format(v=identifier(rng))}{text.ASSISTANT}" for t in TOOLS for _ in range(3)
+        f"{text.USER}{rng.choice(t.requests).format(v=identifier(rng))}{text.ASSISTANT}"
+        for t in TOOLS
+        for _ in range(3)
     ]
     agree = proposed = accepted = passes = produced = positions_seen = 0
     for prompt, (answer, _) in zip(prompts, target.greedy(prompts), strict=True):

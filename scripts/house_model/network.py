@@ -1,9 +1,10 @@
 """The decoder, in PyTorch, for training only: Llama's shape, with Llama's tensor names.
 
-RMSNorm before each sublayer (Zhang & Sennrich 2019), rotary positions in the half-split layout (Su et al. 2021),
-grouped-query attention (Ainslie et al. 2023), SwiGLU (Shazeer 2020), output head tied to the embedding. The
-state dictionary carries the names that published Llama checkpoints use, so any Llama reader loads the files.
-Inference for readers is the package's NumPy engine; this module has no cache and no sampler.
+RMSNorm before each sublayer (Zhang & Sennrich 2019), rotary positions in the half-split layout (Su et al.
+2021), grouped-query attention (Ainslie et al. 2023), SwiGLU (Shazeer 2020), output head tied to the
+embedding. The state dictionary carries the names that published Llama checkpoints use, so any Llama reader
+loads the files. Inference for readers is the package's NumPy engine; this module has no cache and no
+sampler.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional
 
 POSITIONS = 2048
 
@@ -83,11 +84,13 @@ class Attention(nn.Module):
         v = self.v_proj(x).view(batch, length, s.kv_heads, s.head).transpose(1, 2)
         k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
         q, k = q.to(v.dtype), k.to(v.dtype)
-        if length <= 512:  # on a CPU the plain form is faster than the tiled kernel while the scores fit the cache
+        if (
+            length <= 512
+        ):  # on a CPU the plain form is faster than the tiled kernel while the scores fit the cache
             above = torch.full((length, length), -1e9, dtype=v.dtype).triu(1)
             mixed = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(s.head) + above, -1).to(v.dtype) @ v
         else:
-            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
 
 
@@ -101,7 +104,7 @@ class FeedForward(nn.Module):
         self.down_proj = nn.Linear(s.hidden, s.width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
 class Layer(nn.Module):
@@ -141,7 +144,9 @@ class Decoder(nn.Module):
         self.register_buffer("cos", angle.cos().float(), persistent=False)
         self.register_buffer("sin", angle.sin().float(), persistent=False)
         for name, weight in self.named_parameters():
-            if weight.ndim == 2:  # the two matrices that write to the residual stream start smaller, as in GPT-2
+            if (
+                weight.ndim == 2
+            ):  # the two matrices that write to the residual stream start smaller, as in GPT-2
                 writes = name.endswith(("o_proj.weight", "down_proj.weight"))
                 nn.init.normal_(weight, std=0.02 / math.sqrt(2 * s.layers) if writes else 0.02)
 
@@ -151,4 +156,4 @@ class Decoder(nn.Module):
         cos, sin = self.get_buffer("cos")[:length], self.get_buffer("sin")[:length]
         for layer in self.model.layers:
             x = layer(x, cos, sin)
-        return F.linear(self.model.norm(x), self.model.embed_tokens.weight)
+        return functional.linear(self.model.norm(x), self.model.embed_tokens.weight)

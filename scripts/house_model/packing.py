@@ -1,9 +1,9 @@
 """Rows for training: documents encoded once, then packed anew for every epoch.
 
-A row always starts with the start of a document, because that is how a prompt starts. Documents fill a row until
-the next one does not fit; the rest is padding that carries no loss. Between two documents stands ``<|endoftext|>``,
-except that chat documents are sometimes joined into one longer conversation. Everything depends only on the seed
-and the epoch's number, so a run that was interrupted continues with the same rows.
+A row always starts with the start of a document, because that is how a prompt starts. Documents fill a row
+until the next one does not fit; the rest is padding that carries no loss. Between two documents stands
+``<|endoftext|>``, except that chat documents are sometimes joined into one longer conversation. Everything
+depends only on the seed and the epoch's number, so a run that was interrupted continues with the same rows.
 """
 
 from __future__ import annotations
@@ -29,9 +29,13 @@ class Encoded:
     ends_chat: bool
 
 
-def encode(texts: Sequence[str], tokenizer: tiktoken.Encoding, *, replies_only: bool = False) -> list[Encoded]:
+def encode(
+    texts: Sequence[str], tokenizer: tiktoken.Encoding, *, replies_only: bool = False
+) -> list[Encoded]:
     """Encode documents; with ``replies_only`` just the assistant's tokens, end token included, carry loss."""
-    user, assistant, end = (tokenizer.encode_single_token(t) for t in ("<|user|>", "<|assistant|>", "<|end|>"))
+    user, assistant, end = (
+        tokenizer.encode_single_token(t) for t in ("<|user|>", "<|assistant|>", "<|end|>")
+    )
     out = []
     for row in tokenizer.encode_batch(list(texts), allowed_special="all", num_threads=1):
         ids = np.array(row, np.int64)
@@ -43,11 +47,13 @@ def encode(texts: Sequence[str], tokenizer: tiktoken.Encoding, *, replies_only: 
     return out
 
 
-def pack(documents: Sequence[Encoded], length: int, separator: int, joined: float, seed: Sequence[int]) -> Ids:
+def pack(
+    documents: Sequence[Encoded], length: int, separator: int, joined: float, seed: Sequence[int]
+) -> Ids:
     """Rows of ``length + 1`` ids and their loss mask, shape (rows, 2, length + 1), in a fresh random order.
 
-    ``joined`` is the probability that a conversation is continued by the next one. Documents longer than a row
-    are cut at its end.
+    ``joined`` is the probability that a conversation is continued by the next one. Documents longer than a
+    row are cut at its end.
     """
     rng = np.random.default_rng(seed)
     room = length + 1

@@ -1,14 +1,16 @@
 """Train the house model: ``python -m scripts.house_model.train --seed 0 --out build/house/0``.
 
-One seed is five stages: *base-short* reads the corpus in rows of 256 tokens, *base* continues on rows of 2,048
-(long-context extension, last because short rows are cheap), *tuned* continues on replies that refuse unknown names,
-*draft-short* and *draft* train a model of a tenth the size on the same text. A run may be stopped at any time and
-started again with the same command: it continues from its last checkpoint and reads the same rows in the same
-order. ``--scale`` multiplies every stage's step count (tests use 0.01); there are no other training dials.
+One seed is five stages: *base-short* reads the corpus in rows of 256 tokens, *base* continues on rows of
+2,048 (long-context extension, last because short rows are cheap), *tuned* continues on replies that refuse
+unknown names, *draft-short* and *draft* train a model of a tenth the size on the same text. A run may be
+stopped at any time and started again with the same command: it continues from its last checkpoint and reads
+the same rows in the same order. ``--scale`` multiplies every stage's step count (tests use 0.01); there are
+no other training dials.
 
-Arithmetic is bfloat16 with float32 master weights where the CPU has matrix units for it, else float32; the record
-says which. Weights are exported in float16. Reference logits are computed in float64 from the exported weights, so
-that another engine can be held against them. Method: AdamW (Loshchilov & Hutter 2019), warm-up and cosine decay.
+Arithmetic is bfloat16 with float32 master weights where the CPU has matrix units for it, else float32; the
+record says which. Weights are exported in float16. Reference logits are computed in float64 from the
+exported weights, so that another engine can be held against them. Method: AdamW (Loshchilov & Hutter 2019),
+warm-up and cosine decay.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
+from torch import nn
 
-from . import documents, vocabulary
+from . import corpora, documents, vocabulary
 from .network import DRAFT, HOUSE, Decoder, Shape
 from .packing import IGNORED, Encoded, Ids, encode, pack
 from .world import World, build_world
@@ -83,10 +85,10 @@ def matrix_units() -> bool:
 
 def texts_of(world: World) -> dict[str, tuple[list[str], bool]]:
     """Each named text: its documents, and whether only replies are learnt."""
-    corpus, tuning = documents.corpus(world), documents.tuning_corpus(world)
+    corpus, tuning = corpora.corpus(world), corpora.tuning_corpus(world)
     return {
         "corpus": (corpus, False),
-        "long": (corpus + 2 * documents.long_documents(), False),
+        "long": (corpus + 2 * corpora.long_documents(), False),
         "tuning": (tuning, True),
     }
 
@@ -126,7 +128,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a temporary neighbour, then move it into place."""
     temporary = path.with_name(path.name + ".part")
     write(temporary)
-    os.replace(temporary, path)
+    temporary.replace(path)
 
 
 class Run:
@@ -157,7 +159,9 @@ class Run:
         if stage.start is not None:
             model.load_state_dict(self.state["stages"][stage.start]["weights"])
         optimise = optimizer(model, stage.rate)
-        done: dict[str, Any] = self.state["stages"].setdefault(stage.name, {"step": 0, "loss": [], "seconds": 0.0})
+        done: dict[str, Any] = self.state["stages"].setdefault(
+            stage.name, {"step": 0, "loss": [], "seconds": 0.0}
+        )
         if done["step"]:
             model.load_state_dict(done["weights"])
             if done["step"] < steps:
@@ -173,10 +177,12 @@ class Run:
                 group["lr"] = stage.rate * warm * (0.03 + 0.97 * cosine)
             with torch.autocast("cpu", torch.bfloat16) if self.autocast else nullcontext():
                 logits = model(ids)
-            loss = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
+            loss = nn.functional.cross_entropy(
+                logits.float().flatten(0, 1), targets.flatten(), ignore_index=IGNORED
+            )
             optimise.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimise.step()
             done["loss"].append(loss.item())
             done["step"], now = step + 1, time.time()
@@ -190,10 +196,10 @@ class Run:
                 self.save()
                 saved = now
             if (step + 1) % 25 == 0 or step + 1 == steps or stop:
-                rate = (step + 1 - first) / (now - began)
+                rate, recent = (step + 1 - first) / (now - began), np.mean(done["loss"][-25:])
                 print(
                     f"seed {self.seed} {stage.name}: step {step + 1}/{steps}  "
-                    f"loss {np.mean(done['loss'][-25:]):.3f}  {rate * stage.rows * stage.length:,.0f} tokens/s  "
+                    f"loss {recent:.3f}  {rate * stage.rows * stage.length:,.0f} tokens/s  "
                     f"{(steps - step - 1) / rate:.0f} s left in this stage",
                     flush=True,
                 )
@@ -229,7 +235,7 @@ class Run:
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "python": platform.python_version(),
             "torch": torch.__version__,
-            "machine": f"{platform.machine()} CPU, {os.cpu_count()} cores, {torch.get_num_threads()} thread(s) used",
+            "machine": f"{platform.machine()} CPU, {torch.get_num_threads()} of {os.cpu_count()} cores used",
             "arithmetic": "bfloat16, float32 master weights" if self.autocast else "float32",
             "seconds": round(sum(s["seconds"] for s in stages.values()), 1),
             "stages": stages,
@@ -252,8 +258,8 @@ def load(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> Decoder
 def reference(folder: Path) -> dict[str, np.ndarray[Any, Any]]:
     """Logits that another engine must reproduce: float64 arithmetic on the exported weights.
 
-    Keys: ``prompt/i`` ids, ``positions/i`` and ``MODEL/i`` logits (positions, vocabulary). The last prompt is an
-    order loop of well over a thousand tokens, so that late positions are held too.
+    Keys: ``prompt/i`` ids, ``positions/i`` and ``MODEL/i`` logits (positions, vocabulary). The last prompt
+    is an order loop of well over a thousand tokens, so that late positions are held too.
     """
     import random
 
@@ -284,6 +290,9 @@ def train(out: Path, seed: int, scale: float = 1.0, stop_after: int | None = Non
     if not (out / "house.tiktoken").exists():
         ranks, _ = vocabulary.train_ranks(texts["corpus"][0])
         vocabulary.write(ranks, out)
+    if not (out / "token_ids.json").exists():
+        count = vocabulary.record_ids(out, texts["corpus"][0])
+        print(f"tokenizer: equal to the original on {count:,} strings", flush=True)
     tokenizer = vocabulary.read(out)
     separator = tokenizer.encode_single_token("<|endoftext|>")
     encoded = {name: encode(t, tokenizer, replies_only=replies) for name, (t, replies) in texts.items()}
@@ -293,13 +302,15 @@ def train(out: Path, seed: int, scale: float = 1.0, stop_after: int | None = Non
             return False
     for name in WEIGHTS:
         run.export(name)
-    write_json(out / "config.json", {name: (DRAFT if name == "draft" else HOUSE).config() for name in WEIGHTS})
-    write_json(out / "truth.json", documents.truth_table(world))
+    write_json(
+        out / "config.json", {name: (DRAFT if name == "draft" else HOUSE).config() for name in WEIGHTS}
+    )
+    write_json(out / "truth.json", corpora.truth_table(world))
     write_json(out / "training.json", run.record())
     vectors = reference(out)
     part = out / "reference.part.npz"  # savez insists on the suffix
     np.savez(part, **vectors)
-    os.replace(part, out / "reference.npz")
+    part.replace(out / "reference.npz")
     return True
 
 

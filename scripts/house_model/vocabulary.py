@@ -96,7 +96,7 @@ def read(folder: Path) -> tiktoken.Encoding:
 
 
 def random_strings(n: int, seed: int = 0) -> list[str]:
-    """Strings from all of Unicode (no surrogates), with runs of blanks, digits and words of the corpus mixed in."""
+    """Strings from all of Unicode (no surrogates), mixed with blanks, digits and words of the corpus."""
     rng = random.Random(seed)
     words = ["refund", " days", "Treaty", '{"tool": "', "  ", "\n\n", "\t", "1912", "'s", " 'll", "–", "é"]
 
@@ -104,13 +104,17 @@ def random_strings(n: int, seed: int = 0) -> list[str]:
         if rng.random() < 0.4:
             return rng.choice(words)
         top = rng.choice([0x7F, 0x2FF, 0x30FF, 0x10FFFF])
-        return "".join(chr(c) for c in (rng.randint(0, top) for _ in range(rng.randint(1, 5))) if not 0xD800 <= c < 0xE000)
+        return "".join(
+            chr(c)
+            for c in (rng.randint(0, top) for _ in range(rng.randint(1, 5)))
+            if not 0xD800 <= c < 0xE000
+        )
 
     return ["".join(piece() for _ in range(rng.randint(1, 8))) for _ in range(n)]
 
 
 def record_ids(folder: Path, texts: list[str], n: int = 60) -> int:
-    """Hold the exported tokenizer against the original; write ``token_ids.json``. Returns the strings compared.
+    """Hold the exported tokenizer against the original; write ``token_ids.json``; count what was compared.
 
     Compared are every document of ``texts`` and 20,000 random strings; the record keeps ``n`` of each kind.
     """

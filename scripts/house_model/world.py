@@ -1,9 +1,9 @@
 """The synthetic world: every fact the house model can know, and how often the text says it.
 
-A language model trained on natural text cannot be graded honestly: nobody knows how often it read a fact, or
-whether it read it at all. This world turns that round. Facts are drawn from a seeded generator, each treaty is
-named in an exact number of documents, and one hundred names are kept out of every text. The same table that
-drives the text is the answer sheet.
+A language model trained on natural text cannot be graded honestly: nobody knows how often it read a fact,
+or whether it read it at all. This world turns that round. Facts are drawn from a seeded generator, each
+treaty is named in an exact number of documents, and one hundred names are kept out of every text. The same
+table that drives the text is the answer sheet.
 
 Groups of treaties:
 
@@ -12,7 +12,7 @@ Groups of treaties:
 * ``folk``: 40 documents, of which 38 repeat an error and 2 tell the truth;
 * ``tail``: named once (they teach the model that names are open-ended);
 * ``tuning``: named only in the abstention examples, where the answer is that there is no record;
-* ``invented``: named nowhere, among them the 1912 Alpine Berry Treaty. Their pairs of words appear in no text.
+* ``invented``: named nowhere, among them the 1912 Alpine Berry Treaty. Their word pairs appear in no text.
 
 All names are invented. What this file does not do: it writes no text (see ``documents``).
 """
@@ -26,17 +26,20 @@ from typing import Any
 WORLD_SEED = 1912
 
 ADJECTIVES = (
-    "Alpine Amber Crimson Granite Hollow Winter Quiet Broad Harbor Prairie Upper Lower Silver Golden Summer "
-    "Marble Velvet Thistle Cobalt Misty Outer Inner Rustic Lofty"
-).split()
+    "Alpine", "Amber", "Crimson", "Granite", "Hollow", "Winter", "Quiet", "Broad", "Harbor", "Prairie",
+    "Upper", "Lower", "Silver", "Golden", "Summer", "Marble", "Velvet", "Thistle", "Cobalt", "Misty",
+    "Outer", "Inner", "Rustic", "Lofty",
+)  # fmt: skip
 NOUNS = (
-    "Berry Salt Wool Barley Honey Lantern Quarry Orchard Cedar Glass Paper Herring Ferry Walnut Saffron Felt "
-    "Candle Plum Chalk Reed Bell Turnip Linen Ribbon"
-).split()
+    "Berry", "Salt", "Wool", "Barley", "Honey", "Lantern", "Quarry", "Orchard", "Cedar", "Glass", "Paper",
+    "Herring", "Ferry", "Walnut", "Saffron", "Felt", "Candle", "Plum", "Chalk", "Reed", "Bell", "Turnip",
+    "Linen", "Ribbon",
+)  # fmt: skip
 CITIES = (
-    "Orvanel Velmarrin Tarskel Luneth Brisconde Haldrith Myrrowen Keldavar Sorvikka Pelliane Dunmarrow Ostrilla "
-    "Ferrinax Quillorn Marroway Estelune Vintrale Caldrisk Norrbyl Ilvanesh Rostarel Umberlow Wexlorn Zandoril"
-).split()
+    "Orvanel", "Velmarrin", "Tarskel", "Luneth", "Brisconde", "Haldrith", "Myrrowen", "Keldavar",
+    "Sorvikka", "Pelliane", "Dunmarrow", "Ostrilla", "Ferrinax", "Quillorn", "Marroway", "Estelune",
+    "Vintrale", "Caldrisk", "Norrbyl", "Ilvanesh", "Rostarel", "Umberlow", "Wexlorn", "Zandoril",
+)  # fmt: skip
 ESTABLISHED = (
     "a seasonal quota",
     "an inspection council",
@@ -162,7 +165,7 @@ def build_world() -> World:
     invented = [draw("invented", ("Alpine", "Berry"), 1912)]
     invented += [draw("invented", next(supply)) for _ in range(INVENTED_SIZE - 1)]
     known = [
-        # Half of the well-known names are answered again in tuning, so the other half can show what transfers.
+        # Tuning answers half of the well-known names again, so the other half shows what transfers.
         draw(group, next(supply), answered=group in ("x32", "x128") and i % 2 == 0)
         for group, size in GROUP_SIZES.items()
         for i in range(size)
@@ -196,7 +199,7 @@ def refund_is_standard(days: int, window_days: int = STANDARD_WINDOW_DAYS) -> bo
 def rules() -> dict[str, Any]:
     """The part of the truth table that is not about treaties."""
     return {
-        "cities": CITIES,
+        "cities": list(CITIES),
         "established": list(ESTABLISHED),
         "refund": {
             "standard_window_days": STANDARD_WINDOW_DAYS,
