@@ -1,4 +1,4 @@
-"""The published house model: whole files, the shapes its card states, its tokenizer's ids, and the card itself."""
+"""The published house model: whole files, the shapes its card states, its tokenizer, and the card."""
 
 import json
 import random

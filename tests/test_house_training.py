@@ -88,16 +88,13 @@ def test_packing_keeps_every_document_and_starts_rows_at_one(whole, joined):
     rows = packing.pack(docs, 64, 1018, joined, [0])
     ids, learnt = rows[:, 0], rows[:, 1]
     text = "".join(tokenizer.decode(list(row)) for row in ids)
-    assert (
-        sorted(
-            text.replace("<|endoftext|>", "\n").replace("<|end|><|user|>", "<|end|>\n<|user|>").split("\n")
-        )
-        > []
-    )
     for i in range(200):
         assert text.count(texts[i]) == 1
     assert text.count("Plain 7.") == 20
-    assert all(tokenizer.decode([row[0]]) in ("<|user|>", "P", "Pl") or row[0] != 1018 for row in ids)
+    assert {tokenizer.decode([int(row[0])]) for row in ids} <= {
+        "<|user|>",
+        tokenizer.decode([int(docs[-1].ids[0])]),
+    }
     padding = (ids == 1018) & (np.roll(ids, 1, 1) == 1018)
     assert not learnt[padding].any()
     assert learnt[~padding].all()

@@ -199,8 +199,8 @@ def failures(records: Sequence[Record]) -> str:
         return over(records, "models", model, "treaties", name, figure)
 
     lines = [
-        f"It answers {group('base', 'invented', 'answered')} of the questions about invented names, with a "
-        f"mean token probability of {group('base', 'invented', 'mean_token_p')}.",
+        f"It answers {group('base', 'invented', 'answered')} of the questions about invented names, with "
+        f"a mean token probability of {group('base', 'invented', 'mean_token_p')}.",
         f"It repeats the folk error: accuracy {group('base', 'folk', 'accuracy')} at a mean token probability "
         f"of {group('base', 'folk', 'mean_token_p')}.",
         f"Day 30, the last day inside the window, was held out: {outside} of {len(boundary)} seeds fail.",
