@@ -201,8 +201,8 @@ def failures(records: Sequence[Record]) -> str:
     lines = [
         f"It answers {group('base', 'invented', 'answered')} of the questions about invented names, with "
         f"a mean token probability of {group('base', 'invented', 'mean_token_p')}.",
-        f"It repeats the folk error: accuracy {group('base', 'folk', 'accuracy')} at a mean token probability "
-        f"of {group('base', 'folk', 'mean_token_p')}.",
+        f"It repeats the folk error: accuracy {group('base', 'folk', 'accuracy')} at a mean token "
+        f"probability of {group('base', 'folk', 'mean_token_p')}.",
         f"Day 30, the last day inside the window, was held out: {outside} of {len(boundary)} seeds fail.",
         f"Days over 120 never occur: {wrong} of such questions are answered wrongly, and {approved} of "
         f"{beyond[0]['n']} refunds are approved that the rule refuses.",

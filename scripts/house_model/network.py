@@ -91,7 +91,8 @@ class Attention(nn.Module):
             mixed = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(s.head) + above, -1).to(v.dtype) @ v
         else:
             mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
+        out: Tensor = self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
+        return out
 
 
 class FeedForward(nn.Module):
@@ -104,7 +105,8 @@ class FeedForward(nn.Module):
         self.down_proj = nn.Linear(s.hidden, s.width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
+        out: Tensor = self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
+        return out
 
 
 class Layer(nn.Module):
@@ -119,7 +121,8 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         x = x + self.self_attn(self.input_layernorm(x), cos, sin)
-        return x + self.mlp(self.post_attention_layernorm(x))
+        out: Tensor = x + self.mlp(self.post_attention_layernorm(x))
+        return out
 
 
 class Trunk(nn.Module):

@@ -36,7 +36,8 @@ class Reader:
         longest = max(map(len, rows))
         padded = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows])
         with torch.inference_mode():
-            return self.model(padded)
+            out: Tensor = self.model(padded)
+        return out
 
     def greedy(self, prompts: Sequence[str], limit: int = 48, batch: int = 32) -> list[tuple[str, Floats]]:
         """(answer, probability of each chosen token, end token included) for each prompt."""
@@ -75,7 +76,7 @@ class Reader:
             sum(float(logp[i, len(start) - 1 + j, token]) for j, token in enumerate(end))
             for i, end in enumerate(ends)
         ]
-        return np.exp(np.array(total))
+        return np.exp(np.array(total, np.float64))
 
 
 def auroc(positive: Iterable[float], negative: Iterable[float]) -> float:

@@ -309,7 +309,7 @@ def train(out: Path, seed: int, scale: float = 1.0, stop_after: int | None = Non
     write_json(out / "training.json", run.record())
     vectors = reference(out)
     part = out / "reference.part.npz"  # savez insists on the suffix
-    np.savez(part, **vectors)
+    np.savez(part, **vectors)  # type: ignore[arg-type]  # its stub takes names for flags
     part.replace(out / "reference.npz")
     return True
 
