@@ -122,7 +122,7 @@ def test_zoomed_pages_do_not_scroll_sideways(browser: Browser, origin: str, site
 
 
 def test_room_for_code(browser: Browser, origin: str) -> None:
-    """82 characters fit beside the contents; on a phone the box of a longer line scrolls, also by keyboard."""
+    """82 characters fit beside the contents; on a phone the box of a long line scrolls, by keyboard too."""
     room = """pre => {
         const code = pre.querySelector("code"), style = getComputedStyle(pre)
         const probe = code.appendChild(document.createElement("span"))
@@ -160,7 +160,7 @@ def test_paper(browser: Browser, sample: str) -> None:
 
 
 def test_forced_colours_and_reduced_motion(browser: Browser, sample: str) -> None:
-    """Where the system takes colours away, focus and choice still show; where it asks for rest, none moves."""
+    """Where the system takes colours away, focus and choice still show; asked for rest, nothing moves."""
     with visit(browser, sample, "chapters/one.html", 1280, "light") as seen:
         page = seen.page
         page.emulate_media(forced_colors="active", reduced_motion="reduce")

@@ -261,6 +261,9 @@
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       select(active + (event.key === "ArrowDown" ? 1 : -1));
+    } else if (event.key === "Escape") { // a search field would first empty itself
+      event.preventDefault();
+      dialog.close();
     } else if (event.key === "Enter") {
       event.preventDefault();
       const link = $('[aria-selected="true"]', list) || $("a", list);
