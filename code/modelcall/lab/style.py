@@ -54,16 +54,16 @@ def use() -> None:
             "svg.hashsalt": "modelcall",
             "font.family": "sans-serif",
             "font.sans-serif": ["DejaVu Sans"],
-            # 5.6 inches are 538 CSS pixels. On a phone 350 pixels wide, text of 11 points is still 9.5 high.
-            "font.size": 11.0,
-            "figure.figsize": (5.6, 3.2),
+            # 4.4 inches are 422 CSS pixels. On a phone 350 pixels wide, text of 10 points is still 11 high.
+            "font.size": 10.0,
+            "figure.figsize": (4.4, 2.7),
             "figure.constrained_layout.use": True,
             "figure.facecolor": paper,
             "savefig.facecolor": paper,
             "axes.facecolor": paper,
             "axes.edgecolor": muted,
             "axes.labelcolor": ink,
-            "axes.titlesize": 11.0,
+            "axes.titlesize": 10.0,
             "axes.titlelocation": "left",
             "axes.spines.top": False,
             "axes.spines.right": False,
@@ -83,7 +83,7 @@ def use() -> None:
             "patch.edgecolor": ink,
             "patch.force_edgecolor": True,
             "legend.frameon": False,
-            "legend.fontsize": 10.0,
+            "legend.fontsize": 9.5,
         }
     )
     _inline_svg()
