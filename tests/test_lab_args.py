@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from modelcall.lab import args
@@ -38,7 +38,9 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
     max_leaves=6,
 )
-exhaustive = settings(derandomize=True, deadline=None, max_examples=100)
+many = settings(
+    derandomize=True, deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def test_every_check_is_public_and_tested() -> None:
@@ -47,7 +49,7 @@ def test_every_check_is_public_and_tested() -> None:
 
 @pytest.mark.parametrize("check", CHECKS)
 @given(value=ANYTHING)
-@exhaustive
+@many
 def test_bad_input_gives_one_kind_of_message_and_nothing_else_escapes(check: str, value: object) -> None:
     try:
         CHECKS[check](value)
@@ -57,31 +59,31 @@ def test_bad_input_gives_one_kind_of_message_and_nothing_else_escapes(check: str
 
 
 @given(value=st.integers() | st.booleans() | st.floats(), low=st.integers(-5, 5), width=st.integers(0, 9))
-@exhaustive
+@many
 def test_an_integer_is_an_integer_within_closed_bounds(value: object, low: int, width: int) -> None:
     fits = type(value) is int and low <= value <= low + width
     if fits:
         assert args.integer("k", value, at_least=low, at_most=low + width) == value
     else:
-        with pytest.raises(ValueError if type(value) is int else TypeError, match="^k: expected an integer"):
+        with pytest.raises(ValueError if type(value) is int else TypeError, match=r"^k: expected an integer"):
             args.integer("k", value, at_least=low, at_most=low + width)
 
 
 @given(value=st.floats(), low=st.floats(allow_nan=False), high=st.floats(allow_nan=False))
-@exhaustive
+@many
 def test_a_real_is_inside_its_closed_bounds_or_refused(value: float, low: float, high: float) -> None:
     if low <= value <= high:
         assert args.real("t", value, low, high) == value
     else:
-        with pytest.raises(ValueError, match="^t: expected a number from"):
+        with pytest.raises(ValueError, match=r"^t: expected a number from"):
             args.real("t", value, low, high)
 
 
 @pytest.mark.parametrize("value", [True, "1", b"1", None, 1j, Decimal(1), [1.0]])
 def test_what_only_looks_like_a_number_is_a_type_error(value: object) -> None:
-    with pytest.raises(TypeError, match="^t: expected a number; got "):
+    with pytest.raises(TypeError, match=r"^t: expected a number; got "):
         args.real("t", value)
-    with pytest.raises(TypeError, match="^k: expected an integer; got "):
+    with pytest.raises(TypeError, match=r"^k: expected an integer; got "):
         args.integer("k", value)
 
 
@@ -96,35 +98,35 @@ def test_no_bound_admits_infinity_and_largest_shuts_it_out() -> None:
     assert args.real("t", math.inf) == math.inf
     assert args.real("t", args.LARGEST, 0.0, args.LARGEST) == args.LARGEST
     for value in (math.inf, -math.inf):
-        with pytest.raises(ValueError, match="^t: expected a number from"):
+        with pytest.raises(ValueError, match=r"^t: expected a number from"):
             args.real("t", value, -args.LARGEST, args.LARGEST)
-    with pytest.raises(ValueError, match="in the range of a float"):
+    with pytest.raises(ValueError, match=r"in the range of a float"):
         args.real("t", 10**400)
-    with pytest.raises(ValueError, match="^t"):
+    with pytest.raises(ValueError, match=r"^t"):
         args.real("t", math.nan)
 
 
 @given(weights=st.lists(st.integers(0, 10**6), min_size=1, max_size=50).filter(any))
-@exhaustive
+@many
 def test_what_is_normalised_is_a_distribution_and_what_is_scaled_is_none(weights: list[int]) -> None:
     total = sum(weights)
     shares = [weight / total for weight in weights]
     assert args.distribution("p", shares) == shares
     for factor in (1.0 + 3e-9, 1.0 - 3e-9, 2.0):
-        with pytest.raises(ValueError, match="^p"):
+        with pytest.raises(ValueError, match=r"^p"):
             args.distribution("p", [share * factor for share in shares])
 
 
 def test_a_distribution_is_never_repaired() -> None:
     for bad in ([0.5, 0.6, -0.1], [0.5, math.nan], [0.2] * 4, []):
-        with pytest.raises(ValueError, match="^p"):
+        with pytest.raises(ValueError, match=r"^p"):
             args.distribution("p", bad)
     with pytest.raises(ValueError, match=r"^p\[2\]: .*got -0.1"):
         args.distribution("p", [0.5, 0.6, -0.1])
 
 
 @given(text=st.text(st.characters(exclude_categories=())))
-@exhaustive
+@many
 def test_text_is_what_utf_8_can_carry(text: str) -> None:
     try:
         text.encode("utf-8")
@@ -138,7 +140,7 @@ def test_text_is_what_utf_8_can_carry(text: str) -> None:
 def test_a_string_is_one_value_and_not_its_letters() -> None:
     for check in ("items", "instances", "reals", "integers", "texts", "text_pairs", "distribution"):
         for value in ("ab", b"ab"):
-            with pytest.raises(TypeError, match="^x: expected a sequence of values"):
+            with pytest.raises(TypeError, match=r"^x: expected a sequence of values"):
                 CHECKS[check](value)
 
 
@@ -157,7 +159,7 @@ def test_emptiness_is_allowed_where_the_name_says_so() -> None:
     assert args.instances("s", [], int) == () and args.integers("i", [], 3) == []
     assert args.text_pairs("m", []) == [] and args.items("v", [], empty=True) == []
     for check in ("items", "reals", "texts", "distribution"):
-        with pytest.raises(ValueError, match="^x: expected at least one value"):
+        with pytest.raises(ValueError, match=r"^x: expected at least one value"):
             CHECKS[check]([])
 
 
@@ -167,7 +169,7 @@ def test_an_iterator_is_read_once_and_kept() -> None:
 
 
 @given(value=st.text() | st.lists(st.integers(), max_size=2000))
-@exhaustive
+@many
 def test_the_found_part_stays_short(value: object) -> None:
     shown = args.found(value)
     assert shown.startswith("got ") and len(shown) <= 160
