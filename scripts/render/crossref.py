@@ -125,14 +125,10 @@ class Resolver(Walker):
         given = citation["citationId"]
         identifier = given[:1].lower() + given[1:]
         target = self.register.targets.get(identifier)
-        place = self.source.where(self.cell, "@" + given)
-        if target is None:
-            self.problems.add(place, f"unresolved reference @{given}")
-            return []
-        if not target.number:
-            self.problems.add(
-                place, f"@{given} is an unnumbered heading; link to it as [text](#{identifier})"
-            )
+        if target is None or not target.number:
+            wrong = f"@{given} is an unnumbered heading; link to it as [text](#{identifier})"
+            wrong = wrong if target else f"unresolved reference @{given}"
+            self.problems.add(self.source.where(self.cell, "@" + given), wrong)
             return []
         text: list[Node] = []
         if citation["citationPrefix"]:
