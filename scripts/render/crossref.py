@@ -45,11 +45,9 @@ class Target:
 
 @dataclass
 class Register:
-    """Every target of the book by id, and every bibliography key with a page that cites it."""
+    """Every target of the book by id."""
 
     targets: dict[str, Target] = field(default_factory=dict)
-    cited: dict[str, None] = field(default_factory=dict)
-    bibliography_page: Page | None = None
 
 
 @dataclass
