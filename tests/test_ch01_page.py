@@ -93,5 +93,6 @@ def test_the_margin_says_why_and_links_the_ledger(claim: str) -> None:
     prose = "\n".join(cell.source for cell in cells() if cell.cell_type == "markdown")
     link = f"[{claim}](ledger.ipynb#{claim})"
     assert prose.count(link) == 1
-    [(kind, note)] = [found for found in re.findall(MARGIN_NOTE, prose, flags=re.M | re.S) if link in found[1]]
+    notes = re.findall(MARGIN_NOTE, prose, flags=re.M | re.S)
+    [(kind, note)] = [found for found in notes if link in found[1]]
     assert kind.endswith(" .erratum") == (claim in ERRATA) == note.startswith("**Erratum.** ")

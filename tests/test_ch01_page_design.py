@@ -12,6 +12,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+import prose_numbers
+
 NOTEBOOK = Path(__file__).resolve().parent.parent / "chapters" / "01-on-ramp.ipynb"
 
 STATED = {
@@ -106,6 +108,16 @@ def test_the_eight_figures_have_their_numbers() -> None:
         "fig-call", "fig-temperature", "fig-entropy", "fig-confidence", "fig-phases", "fig-choice",
         "fig-ladder", "fig-autonomy",
     ]  # fmt: skip
+
+
+def test_the_numbers_in_the_words_for_a_figure_are_printed_on_the_page() -> None:
+    page = nbformat.read(NOTEBOOK, 4)
+    told = re.findall(r'#\| fig-alt: "(.*)"$', "\n".join(cell.source for cell in page.cells), flags=re.M)
+    assert len(told) == 8 and sum(bool(re.search(r"\d\.\d", text)) for text in told) >= 5
+    page.cells += [nbformat.v4.new_markdown_cell(text, id=f"alt-{i}") for i, text in enumerate(told)]
+    page.cells.append(nbformat.v4.new_markdown_cell("Nobody printed 98765.4321.", id="alt-wrong"))
+    wrong = [(n.cell, n.text) for n in prose_numbers.unprinted(page) if n.cell.startswith("alt-")]
+    assert wrong == [("alt-wrong", "98765.4321")]
 
 
 def test_seven_exercises_have_a_folded_solution_that_computes() -> None:

@@ -59,13 +59,11 @@ class Book:
     title: str
     pages: list[Page]
     subtitle: str = ""
-    author: str = ""
     description: str = ""
     lang: str = "en"
     toc_depth: int = 3
     code_fold: bool = False
     bibliography: str | None = None
-    repo_url: str = ""
     resources: list[str] = field(default_factory=list)
 
 
@@ -99,19 +97,16 @@ def load(root: Path, problems: Problems) -> Book:
     if bibliography and not (root / bibliography).is_file():
         problems.add(name, f"bibliography: no file {bibliography!r}")
         bibliography = None
-    authors = book.get("author", "")
     return Book(
         root=root,
         title=book.get("title", "Untitled"),
         pages=pages,
         subtitle=book.get("subtitle", ""),
-        author=", ".join(authors) if isinstance(authors, list) else authors,
         description=book.get("description", ""),
         lang=raw.get("lang", "en"),
         toc_depth=html.get("toc-depth", 3),
         code_fold=bool(html.get("code-fold", False)),
         bibliography=bibliography,
-        repo_url=book.get("repo-url", ""),
         resources=(raw.get("project") or {}).get("resources", []),
     )
 

@@ -45,11 +45,9 @@ class Target:
 
 @dataclass
 class Register:
-    """Every target of the book by id, and every bibliography key with a page that cites it."""
+    """Every target of the book by id."""
 
     targets: dict[str, Target] = field(default_factory=dict)
-    cited: dict[str, None] = field(default_factory=dict)
-    bibliography_page: Page | None = None
 
 
 @dataclass
@@ -125,14 +123,10 @@ class Resolver(Walker):
         given = citation["citationId"]
         identifier = given[:1].lower() + given[1:]
         target = self.register.targets.get(identifier)
-        place = self.source.where(self.cell, "@" + given)
-        if target is None:
-            self.problems.add(place, f"unresolved reference @{given}")
-            return []
-        if not target.number:
-            self.problems.add(
-                place, f"@{given} is an unnumbered heading; link to it as [text](#{identifier})"
-            )
+        if target is None or not target.number:
+            wrong = f"@{given} is an unnumbered heading; link to it as [text](#{identifier})"
+            wrong = wrong if target else f"unresolved reference @{given}"
+            self.problems.add(self.source.where(self.cell, "@" + given), wrong)
             return []
         text: list[Node] = []
         if citation["citationPrefix"]:

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -57,8 +58,11 @@ class Pandoc:
         out, warnings = self._run(["-f", "markdown", "-t", "json"], markdown)
         return json.loads(out), warnings
 
-    def html(self, tree: dict[str, Any], extra: list[str], salt: str = "") -> tuple[str, list[str]]:
-        """Write a tree as an HTML5 fragment with MathML; ``salt`` stands for files named in ``extra``."""
+    def html(
+        self, blocks: list[Any], meta: dict[str, Any] | None = None, extra: Sequence[str] = (), salt: str = ""
+    ) -> tuple[str, list[str]]:
+        """Write blocks as an HTML5 fragment with MathML; ``salt`` stands for files named in ``extra``."""
+        tree = {"pandoc-api-version": [1, 23, 1], "meta": meta or {}, "blocks": blocks}
         flags = ["-f", "json", "-t", "html5", "--mathml", "--wrap=none", "--email-obfuscation=none"]
         return self._run([*flags, *extra], json.dumps(tree, ensure_ascii=False, sort_keys=True), salt)
 

@@ -136,12 +136,15 @@ def _write_bodies(
                 "link-citations": {"t": "MetaBool", "c": True},
                 "nocite": {"t": "MetaInlines", "c": [_nocite(cited)]},
             }
-        tree = {"pandoc-api-version": [1, 23, 1], "meta": meta, "blocks": draft.blocks}
-        body, warnings = pandoc.html(tree, extra, salt)
+        body, warnings = pandoc.html(draft.blocks, meta, extra, salt)
         for warning in warnings:
             _explain(warning, draft, drafts, problems)
-        for key, svg in draft.transform.svgs.items():
-            body = body.replace(f"<!--svg:{key}-->", svg)
+        between = {"t": "RawBlock", "c": ["html", "<!--next-->"]}
+        coded, _ = pandoc.html([block for code in draft.transform.codes for block in (code, between)])
+        shown = {f"code:{i}": code.strip("\n") for i, code in enumerate(coded.split("<!--next-->"))}
+        shown |= {f"svg:{key}": svg for key, svg in draft.transform.svgs.items()}
+        for place, text in shown.items():
+            body = body.replace(f"<!--{place}-->", text)
         if listing is not None and draft is not listing:
             # Pandoc links a citation only to an entry that it lists, so the list is made and then dropped.
             body = re.sub(r'<div id="refs".*?\n</div>\n</div>\n?', "", body, count=1, flags=re.S)

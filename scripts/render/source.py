@@ -68,9 +68,9 @@ class Source:
 
     def where(self, cell: int = 0, needle: str = "", last: bool = False) -> str:
         """The place of ``needle`` in words: file, cell and line as far as they are known."""
-        lines = list(zip(self.lines, self.origins, strict=True))
+        lines = list(zip(self.lines, self.origins, strict=True)) if needle else []
         for text, (file, number, line) in reversed(lines) if last else lines:
-            if needle and needle in text and (not cell or number == cell):
+            if needle in text and (not cell or number == cell):
                 # What an option or an output put there stands in the cell's own lines, if anywhere.
                 own = self.cells[number].lines if number in self.cells else []
                 line, text = next(((i, t) for i, t in enumerate(own, 1) if needle in t), (line, text))
@@ -89,7 +89,8 @@ class Source:
         label = self.cells[cell].label if cell in self.cells else ""
         place = f"{file}, cell {cell}" + (f" [{label}]" if label else "") + (f", line {line}" if line else "")
         # Authors edit the text twin, so a line that occurs there once is named there as well.
-        hits = [i for i, twin in enumerate(self.twin, 1) if text.strip() and twin.rstrip() == text.rstrip()]
+        twin = self.twin if text.strip() else []
+        hits = [i for i, line in enumerate(twin, 1) if line.rstrip() == text.rstrip()]
         return f"{place} ({Path(file).with_suffix('.md').as_posix()}:{hits[0]})" if len(hits) == 1 else place
 
 
@@ -167,12 +168,15 @@ def _options(source: Source, cell: Cell, problems: Problems) -> str:
     cell.options = options
     for key, value in options.items():
         allowed = OPTIONS.get(key, ())
+        if key not in OPTIONS:
+            wrong = f"unknown cell option {key!r}; supported: {', '.join(sorted(OPTIONS))}"
+        elif allowed and not any(value is one or (value == one and isinstance(one, str)) for one in allowed):
+            wrong = f"option {key!r}: expected one of {allowed}, found {value!r}"
+        else:
+            continue
         line = next((i for i, text in enumerate(cell.lines, 1) if text.startswith(f"#| {key}:")), 0)
         place = source._place((source.page.path, cell.number, line), cell.lines[line - 1] if line else "")
-        if key not in OPTIONS:
-            problems.add(place, f"unknown cell option {key!r}; supported: {', '.join(sorted(OPTIONS))}")
-        elif allowed and not any(value is one or (value == one and isinstance(one, str)) for one in allowed):
-            problems.add(place, f"option {key!r}: expected one of {allowed}, found {value!r}")
+        problems.add(place, wrong)
     return "\n".join(cell.lines[count:]).strip("\n")
 
 

@@ -29,9 +29,10 @@ class Transform(Boxes):
     title: list[Node]
     files: dict[str, bytes | Path]
     svgs: dict[str, str]
+    codes: list[Node]
 
     def run(self, blocks: list[Node], root: Path) -> list[Node]:
-        self.root, self.title, self.files, self.svgs = root, [], {}, {}
+        self.root, self.title, self.files, self.svgs, self.codes = root, [], {}, {}, []
         out: list[Node] = self.walk(blocks)
         self.cell = 0
         if not self.title:
@@ -243,7 +244,9 @@ class Transform(Boxes):
         (identifier, classes, rest), text = node["c"]
         kept = [[k, v] for k, v in rest if k not in ("lst-cap", "filename")]
         name = attribute(node["c"][0], "filename")
-        block = [{"t": "CodeBlock", "c": [["", classes, kept], text]}]
+        # A placeholder: code is coloured on its own, so that an edit of the text need not colour it again.
+        block = [html_block(f"<!--code:{len(self.codes)}-->")]
+        self.codes.append({"t": "CodeBlock", "c": [["", classes, kept], text]})
         if name:
             block.insert(0, html_block(f'<p class="filename">{html.escape(name)}</p>'))
         if kind_of(identifier) != "lst":

@@ -7,6 +7,8 @@ to put in place, or None to keep the element and go on inside it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 __all__ = [
@@ -91,6 +93,10 @@ def inlines(text: str) -> list[Node]:
 class Walker:
     """Visits every element below a list of blocks or inlines, in document order."""
 
+    @cached_property
+    def _handlers(self) -> dict[str, Callable[[Node], list[Node] | None]]:
+        return {name[3:]: getattr(self, name) for name in dir(self) if name.startswith("on_")}
+
     def walk(self, node: Any) -> Any:
         if isinstance(node, list):
             out: list[Any] = []
@@ -98,7 +104,7 @@ class Walker:
                 if not (isinstance(item, dict) and "t" in item):
                     out.append(self.walk(item))
                     continue
-                handler = getattr(self, f"on_{item['t'].lower()}", None)
+                handler = self._handlers.get(item["t"].lower())
                 new = handler(item) if handler else None
                 if new is not None:
                     out += new

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+from tests.render.sample import write
+
+from render.site import build
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -46,12 +49,32 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Answers as static hosts do: a missing address, however deep, gets the site's 404 page."""
+
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: the tests look at responses, not at a log."""
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        body = (Path(self.directory) / "404.html").read_bytes() if self.command == "GET" else b""
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
 
 @pytest.fixture(scope="session")
 def origin(site: Path) -> Iterator[str]:
+    yield from served(site)
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a book that uses every construct of the renderer, once."""
+    yield from served(build(write(tmp_path_factory.mktemp("sample"))).output)
+
+
+def served(site: Path) -> Iterator[str]:
     handler = functools.partial(QuietHandler, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -3,64 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser
+from tests.browser.visiting import VIEWS, axe_findings, page_names, visit
 
 pytestmark = pytest.mark.browser
 
 MAX_PAGE_BYTES = 600_000
-VIEWS = [(width, theme) for width in (390, 1280) for theme in ("light", "dark")]
 FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex='0']"
-
-
-@dataclass
-class Visit:
-    """What one page did: its complaints, its requests, its weight."""
-
-    page: Page
-    errors: list[str] = field(default_factory=list)
-    foreign: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    bodies: dict[str, int] = field(default_factory=dict)
-
-
-@contextmanager
-def visit(browser: Browser, origin: str, name: str, width: int, theme: str) -> Iterator[Visit]:
-    """Open ``origin/name`` in a fresh profile and refuse every request that leaves the origin."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
-    page = context.new_page()
-    seen = Visit(page)
-
-    def gate(route: Route) -> None:
-        url = route.request.url
-        if url.startswith((origin, "data:", "blob:")):
-            route.continue_()
-        else:
-            seen.foreign.append(url)
-            route.abort()
-
-    page.route("**/*", gate)
-    page.on("console", lambda message: seen.errors.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: seen.errors.append(str(error)))
-    page.on("requestfailed", lambda request: seen.failed.append(request.url))
-    page.on("response", lambda answer: seen.failed.append(answer.url) if answer.status >= 400 else None)
-    page.on(
-        "requestfinished",
-        lambda request: seen.bodies.update({request.url: request.sizes()["responseBodySize"]}),
-    )
-    page.goto(f"{origin}/{name}", wait_until="load")
-    yield seen
-    context.close()
-
-
-def page_names(site: Path) -> list[str]:
-    return sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
 
 
 @pytest.mark.parametrize("width, theme", VIEWS)
@@ -72,14 +24,12 @@ def test_pages_are_whole_local_and_accessible(
     for name in page_names(site):
         with visit(browser, origin, name, width, theme) as seen:
             overflow = seen.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-            findings = Axe().run(seen.page).response["violations"]
+            findings = axe_findings(seen.page)
         complaints += [f"{name}: console: {text}" for text in seen.errors]
         complaints += [f"{name}: failed: {url}" for url in seen.failed]
         complaints += [f"{name}: foreign: {url}" for url in seen.foreign]
         complaints += [f"{name}: scrolls sideways by {overflow} px"] if overflow > 0 else []
-        for finding in findings:
-            nodes = [node["html"][:120] for node in finding["nodes"][:3]]
-            complaints.append(f"{name}: axe {finding['id']} ({finding['impact']}): {nodes}")
+        complaints += [f"{name}: axe {finding}" for finding in findings]
     assert not complaints, "\n".join(complaints)
 
 

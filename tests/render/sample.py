@@ -319,7 +319,7 @@ make book   # builds the site, and this comment makes the line long enough to sc
 """
 
 TABLE = """\
-| $n$ | cost |
+| Calls $n$ | cost |
 |----:|-----:|
 | 1 | 0.25 |
 | 2 | 0.50 |

@@ -1,7 +1,7 @@
 """Two drawings of decisions: a list of questions with its ends, and a ladder of described steps.
 
 As in ``diagram``, a picture has no facts of its own. It places the text that the caller's data holds, in
-one narrow column, so that it stays legible on a phone.
+one column as wide as every other figure, so that it stays legible on a phone.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from matplotlib.patches import FancyBboxPatch
 from modelcall.lab.style import color
 
 __all__ = ["Ask", "Step", "draw_questions", "draw_steps"]
-
-_WIDTH_INCHES = 3.64  # 350 CSS pixels: the column of a phone, so that text keeps its size there
 
 
 class Ask(NamedTuple):
@@ -55,26 +53,19 @@ def draw_questions(asks: Sequence[Ask]) -> Axes:
     tops = [0.0]
     for ask in asks:
         tops.append(tops[-1] + max(1.25, 0.95 * len(ask.ends) + 0.2))
-    axes = _canvas(tops[-1], inches_per_unit=0.55)
+    axes = _canvas(tops[-1], inches_per_unit=0.6)
     for ask, top, bottom in zip(asks, tops, tops[1:], strict=False):
-        _box(axes, 0.0, top + 0.1, 2.26, 0.8, textwrap.fill(ask.text, 24), fill="paper", edge="c1")
+        _box(axes, 0.0, top + 0.1, 2.1, 0.8, textwrap.fill(ask.text, 17), fill="paper", edge="c1")
         for i, (answer, end) in enumerate(ask.ends):
             y = top + 0.5 + 0.95 * i
             _box(axes, 3.05, y - 0.32, 1.5, 0.64, textwrap.fill(end, 17), fill="grid", edge="muted")
             if i:  # further ends hang from one trunk, so that no arrow crosses a label
-                axes.plot([2.34, 2.34], [top + 0.5, y], color=color("c1"), linewidth=1.2, marker="")
-            _arrow(axes, (2.34 if i else 2.28, y), (3.03, y))
-            axes.text(2.71, y - 0.05, answer, ha="center", va="bottom", fontsize=8.4, color=color("c2"))
+                axes.plot([2.18, 2.18], [top + 0.5, y], color=color("c1"), linewidth=1.2, marker="")
+            _arrow(axes, (2.18 if i else 2.12, y), (3.03, y))
+            axes.text(2.58, y - 0.05, answer, ha="center", va="bottom", color=color("c2"))
         if ask.onward:
-            _arrow(axes, (1.13, top + 0.92), (1.13, bottom + 0.08))
-            axes.text(
-                1.22,
-                (top + 0.92 + bottom + 0.08) / 2,
-                ask.onward,
-                va="center",
-                fontsize=8.4,
-                color=color("c2"),
-            )
+            _arrow(axes, (1.05, top + 0.92), (1.05, bottom + 0.08))
+            axes.text(1.14, (top + bottom + 1.0) / 2, ask.onward, va="center", color=color("c2"))
     return axes
 
 
@@ -92,22 +83,23 @@ def draw_steps(steps: Sequence[Step]) -> Axes:
     if not steps:
         raise ValueError(f"steps: expected at least one step; got {steps!r}")
     heights = [0.62 + 0.3 * len(step.lines) for step in steps]
-    axes = _canvas(sum(heights), inches_per_unit=0.5)
+    axes = _canvas(sum(heights), inches_per_unit=0.6)
     y = sum(heights)
     for i, (step, height) in enumerate(zip(steps, heights, strict=True)):
         y -= height
         left = 0.09 * i
         _box(axes, left, y + 0.05, 4.55 - left, height - 0.1, "", fill="paper", edge="c1")
-        axes.text(left + 0.1, y + 0.27, step.name, va="center", fontsize=9.6, weight="bold")
+        axes.text(left + 0.1, y + 0.27, step.name, va="center", weight="bold")
         for j, (label, text) in enumerate(step.lines):
             line = y + 0.57 + 0.3 * j
-            axes.text(left + 0.1, line, label, va="center", fontsize=8.6, color=color("c2"))
-            axes.text(left + 0.78, line, text, va="center", fontsize=8.6)
+            axes.text(left + 0.1, line, label, va="center", color=color("c2"))
+            axes.text(left + 0.72, line, text, va="center")
     return axes
 
 
 def _canvas(height: float, inches_per_unit: float) -> Axes:
-    figure = plt.figure(figsize=(_WIDTH_INCHES, height * inches_per_unit + 0.1), layout="none")
+    width_inches = plt.rcParams["figure.figsize"][0]
+    figure = plt.figure(figsize=(width_inches, height * inches_per_unit + 0.1), layout="none")
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
     axes.set_xlim(-0.05, 4.6)
@@ -124,7 +116,7 @@ def _box(
     shape.set(facecolor=color(fill), edgecolor=color(edge))
     axes.add_patch(shape)
     if text:
-        axes.text(left + width / 2, top + height / 2, text, ha="center", va="center", fontsize=8.6)
+        axes.text(left + width / 2, top + height / 2, text, ha="center", va="center")
 
 
 def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:

@@ -54,7 +54,8 @@ def sequence_diagram(messages: Sequence[Message], loop_label: str = "loop") -> A
         ys.append(y)
     bottom = ys[-1] + 0.5
 
-    _, axes = plt.subplots(figsize=(5.6, 0.45 * bottom + 0.5))
+    width_inches = plt.rcParams["figure.figsize"][0]
+    _, axes = plt.subplots(figsize=(width_inches, 0.42 * bottom + 0.4))
     axes.set_axis_off()
     axes.set_xlim(-0.42, len(parties) - 0.58)
     axes.set_ylim(bottom, -0.75)

@@ -3,7 +3,7 @@
 Every colour a figure uses is a *role* of ``PALETTE``: a pair of hex values, light and dark. Figures
 are drawn with the light one. A built page replaces each light value inside its SVG figures by a CSS
 variable of the role, so that the same drawing follows the page's theme; a notebook shows the light
-one on its own paper. Colours of series differ in lightness too, so greyscale keeps them apart.
+one on its own paper. Series differ in lightness too, in both themes, so greyscale keeps them apart.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ PALETTE: dict[str, tuple[str, str]] = {
     "ink": ("#1f2933", "#e4e2db"),
     "muted": ("#66707c", "#9aa4b0"),
     "grid": ("#dfe2e6", "#343c47"),
-    "c1": ("#1b4965", "#6db1dc"),  # L* 29
-    "c2": ("#b5442e", "#f2957e"),  # L* 44
-    "c3": ("#d99a2b", "#f3c268"),  # L* 68
-    "c4": ("#8cc5c9", "#a9e0e1"),  # L* 76
+    "c1": ("#1b4965", "#4f9fd6"),  # L* 29 and 63
+    "c2": ("#b5442e", "#f2957e"),  # L* 44 and 71
+    "c3": ("#d99a2b", "#f3c268"),  # L* 68 and 81
+    "c4": ("#8cc5c9", "#bfeced"),  # L* 76 and 90
 }
 SERIES = ("c1", "c2", "c3", "c4")
 
@@ -54,16 +54,16 @@ def use() -> None:
             "svg.hashsalt": "modelcall",
             "font.family": "sans-serif",
             "font.sans-serif": ["DejaVu Sans"],
-            # 5.6 inches are 538 CSS pixels. On a phone 350 pixels wide, text of 11 points is still 9.5 high.
-            "font.size": 11.0,
-            "figure.figsize": (5.6, 3.2),
+            # 4.4 inches are 422 CSS pixels. On a phone 350 pixels wide, text of 10 points is still 11 high.
+            "font.size": 10.0,
+            "figure.figsize": (4.4, 2.7),
             "figure.constrained_layout.use": True,
             "figure.facecolor": paper,
             "savefig.facecolor": paper,
             "axes.facecolor": paper,
             "axes.edgecolor": muted,
             "axes.labelcolor": ink,
-            "axes.titlesize": 11.0,
+            "axes.titlesize": 10.0,
             "axes.titlelocation": "left",
             "axes.spines.top": False,
             "axes.spines.right": False,
@@ -83,7 +83,7 @@ def use() -> None:
             "patch.edgecolor": ink,
             "patch.force_edgecolor": True,
             "legend.frameon": False,
-            "legend.fontsize": 10.0,
+            "legend.fontsize": 9.5,
         }
     )
     _inline_svg()

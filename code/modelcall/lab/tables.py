@@ -22,13 +22,16 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> s
     """
     if not header:
         raise ValueError(f"header: expected at least one column; got {header!r}")
-    lines = [list(header)]
+    lines = [_line(header)]
     for i, row in enumerate(rows):
         if len(row) != len(header):
             raise ValueError(f"rows[{i}]: expected {len(header)} cells; got {row!r}")
-        lines.append([str(cell).replace("|", r"\|").replace("\n", " ") for cell in row])
-    text = ["| " + " | ".join(cells) + " |" for cells in lines]
-    return "\n".join([text[0], "|" + "---|" * len(header), *text[1:]])
+        lines.append(_line(row))
+    return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])
+
+
+def _line(cells: Sequence[object]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", r"\|").replace("\n", " ") for cell in cells) + " |"
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

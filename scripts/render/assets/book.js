@@ -180,7 +180,7 @@
   }
 
   // Search: the index is a script, loaded at the first use, so that it works from file:// too.
-  const dialog = $("dialog.search"), input = $("input", dialog), list = $("ul", dialog), status = $(".search-status", dialog);
+  const dialog = $("dialog.search"), input = $("input", dialog), list = $("[role=listbox]", dialog), status = $(".search-status", dialog);
   const base = document.body.dataset.root;
   let index = null, active = -1;
   const load = () => new Promise((done, failed) => {
@@ -222,7 +222,7 @@
     return [terms, hits.sort((a, b) => b[0] - a[0]).slice(0, 20).map((hit) => hit[1]), hits.length];
   };
   const select = (i) => {
-    const items = $$("li", list);
+    const items = $$("a", list);
     active = items.length && i >= -1 ? (i === items.length ? 0 : i) : items.length - 1;
     items.forEach((item, j) => item.setAttribute("aria-selected", j === active));
     if (active >= 0) {
@@ -234,8 +234,8 @@
     const [terms, hits, count] = find(input.value);
     list.innerHTML = hits.map((entry, i) => {
       const place = entry.title === entry.chapter ? "" : '<span class="place">' + escape(entry.chapter) + "</span>";
-      return '<li role="option" id="hit-' + i + '" data-href="' + escape(base + entry.address) + '"><a tabindex="-1" href="' + escape(base + entry.address) + '">' +
-        place + "<strong>" + mark(entry.title, terms) + "</strong><span>" + mark(snippet(entry, terms), terms) + "</span></a></li>";
+      return '<a role="option" tabindex="-1" id="hit-' + i + '" href="' + escape(base + entry.address) + '">' +
+        place + "<strong>" + mark(entry.title, terms) + "</strong><span>" + mark(snippet(entry, terms), terms) + "</span></a>";
     }).join("");
     input.setAttribute("aria-expanded", hits.length > 0);
     const sections = count + (count === 1 ? " section" : " sections");
@@ -261,9 +261,12 @@
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       select(active + (event.key === "ArrowDown" ? 1 : -1));
+    } else if (event.key === "Escape") { // a search field would first empty itself
+      event.preventDefault();
+      dialog.close();
     } else if (event.key === "Enter") {
       event.preventDefault();
-      const link = $('[aria-selected="true"] a', list) || $("a", list);
+      const link = $('[aria-selected="true"]', list) || $("a", list);
       if (link) { dialog.close(); link.click(); }
     }
   });
