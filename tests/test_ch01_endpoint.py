@@ -1,6 +1,6 @@
-"""The endpoint cells of chapter 1, which the book shows and never runs, run here against a stand-in server.
+"""The endpoint cells of chapter 1, which the page runs on the house server, run here on a stand-in server.
 
-The code is read from the notebook, so what is tested is what the reader copies. The server speaks the
+The code is read from the notebook, and the server is named as a reader names one, by the environment. The server speaks the
 OpenAI-compatible streaming protocol on the loopback interface and can be told to misbehave.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -90,7 +91,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
         time.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     answers.base_url = f"http://127.0.0.1:{port}/v1"
-    monkeypatch.setenv("OPENAI_BASE_URL", answers.base_url)
+    monkeypatch.setenv("MODELCALL_BASE_URL", answers.base_url)
+    monkeypatch.setenv("MODELCALL_MODEL", "their-model")
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     yield answers
@@ -99,27 +101,45 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     assert not thread.is_alive()
 
 
+PLACES = ('os.environ.get("MODELCALL_BASE_URL")', "def stream_call", "answer = Completion(")
+
+
 def cell_sources() -> list[str]:
-    """The cell that makes the request, and the cells that are shown and not run."""
-    cells = [cell for cell in nbformat.read(NOTEBOOK, 4).cells if cell.cell_type == "code"]
-    request = [cell.source for cell in cells if "stream_options" in cell.source]
-    not_run = [cell.source for cell in cells if "#| eval: false" in cell.source]
-    assert len(request) == 1 and len(not_run) == 3
-    return request + not_run
+    """The cells that name the server, read a stream and make the record of it."""
+    cells = [cell.source for cell in nbformat.read(NOTEBOOK, 4).cells if cell.cell_type == "code"]
+    found = [[source for source in cells if place in source] for place in PLACES]
+    assert [len(sources) for sources in found] == [1, 1, 1]
+    return [source for [source] in found]
+
+
+def namespace() -> dict[str, Any]:
+    return {
+        "TokenScore": TokenScore,
+        "Completion": Completion,
+        "httpx": httpx,
+        "os": os,
+        "house_url": "http://127.0.0.1:9",
+    }
 
 
 def run_cells() -> dict[str, Any]:
-    namespace: dict[str, Any] = {"TokenScore": TokenScore, "Completion": Completion}
+    names = namespace()
     for source in cell_sources():
-        exec(compile(source, str(NOTEBOOK), "exec"), namespace)
-    return namespace
+        exec(compile(source, str(NOTEBOOK), "exec"), names)
+    return names
 
 
-def test_the_cells_are_not_run_by_the_book_and_claim_no_output() -> None:
-    for cell in nbformat.read(NOTEBOOK, 4).cells:
-        if cell.cell_type == "code" and "#| eval: false" in cell.source:
-            assert cell.outputs == [] and cell.execution_count is None
-            assert cell.metadata.tags == ["nbval-skip"]
+def test_the_page_ran_them_on_the_house_server() -> None:
+    """Without the environment's word, the address is that of the house server."""
+    cells = [cell for cell in nbformat.read(NOTEBOOK, 4).cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in cells if "answer = Completion(" in cell.source)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("MODELCALL_BASE_URL", "MODELCALL_MODEL", "OPENAI_API_KEY"):
+            patch.delenv(name, raising=False)
+        names = namespace()
+        exec(cell_sources()[0], names)
+    assert names["url"] == "http://127.0.0.1:9/v1/chat/completions"
+    assert names["request"]["model"] == "house" and names["options"]["trust_env"] is False
 
 
 def test_a_streamed_reply_becomes_a_record(stand_in: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,7 +149,7 @@ def test_a_streamed_reply_becomes_a_record(stand_in: StandIn, capsys: pytest.Cap
     assert (answer.prompt_tokens, answer.output_tokens) == (12, 5)
     assert (answer.finish_reason, answer.request_id) == ("stop", "chatcmpl-7")
     printed = capsys.readouterr().out
-    assert "5 scores for 5 counted tokens" in printed and repr(answer) in printed
+    assert "5 scores for 5 counted tokens" in printed and answer.text in printed
 
 
 def test_the_clock_stops_at_the_first_text_and_at_the_end(stand_in: StandIn) -> None:
@@ -143,7 +163,12 @@ def test_the_request_asks_for_a_stream_with_scores_and_counts(stand_in: StandIn)
     run_cells()
     (body,) = stand_in.bodies
     assert body["stream"] is True and body["stream_options"] == {"include_usage": True}
-    assert body["logprobs"] is True and body["seed"] == 7 and body["max_tokens"] == 24
+    assert (
+        body["model"] == "their-model"
+        and body["logprobs"] is True
+        and body["seed"] == 7
+        and body["max_tokens"] == 24
+    )
     assert body["messages"] == [{"role": "user", "content": "Can a customer get a refund after 45 days?"}]
     assert stand_in.headers[0]["authorization"] == "Bearer secret"
 
@@ -151,10 +176,16 @@ def test_the_request_asks_for_a_stream_with_scores_and_counts(stand_in: StandIn)
 def test_scores_that_do_not_match_the_count_are_left_out(
     stand_in: StandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    stand_in.usage = {"prompt_tokens": 12, "completion_tokens": 7}
+    answer = run_cells()["answer"]
+    assert (answer.token_scores, answer.output_tokens) == ((), 7)
+    assert "5 scores for 7 counted tokens" in capsys.readouterr().out
+
+
+def test_an_end_token_that_is_counted_and_not_scored_is_not_text(stand_in: StandIn) -> None:
     stand_in.usage = {"prompt_tokens": 12, "completion_tokens": 6}
     answer = run_cells()["answer"]
-    assert (answer.token_scores, answer.output_tokens) == ((), 6)
-    assert "5 scores for 6 counted tokens" in capsys.readouterr().out
+    assert (len(answer.token_scores), answer.output_tokens) == (5, 5)
 
 
 def test_a_server_without_scores_still_gives_a_record(stand_in: StandIn) -> None:
@@ -199,7 +230,7 @@ def test_the_cell_waits_a_minute_at_most(stand_in: StandIn, monkeypatch: pytest.
 
 
 def test_no_server_is_an_error_of_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("MODELCALL_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with pytest.raises(httpx.ConnectError):
         run_cells()

@@ -102,18 +102,18 @@ def test_values_that_nothing_here_measured_are_called_inputs(start: str) -> None
     assert re.search(r"\binputs?\b", near, flags=re.I)
 
 
-def test_the_eight_figures_have_their_numbers() -> None:
+def test_the_nine_figures_have_their_numbers() -> None:
     labels = re.findall(r"#\| label: (fig-[\w-]+)", "\n".join(cell.source for cell in cells()))
     assert labels == [
-        "fig-call", "fig-temperature", "fig-entropy", "fig-confidence", "fig-phases", "fig-choice",
-        "fig-ladder", "fig-autonomy",
+        "fig-call", "fig-temperature", "fig-entropy", "fig-treaty", "fig-confidence", "fig-phases",
+        "fig-choice", "fig-ladder", "fig-autonomy",
     ]  # fmt: skip
 
 
 def test_the_numbers_in_the_words_for_a_figure_are_printed_on_the_page() -> None:
     page = nbformat.read(NOTEBOOK, 4)
     told = re.findall(r'#\| fig-alt: "(.*)"$', "\n".join(cell.source for cell in page.cells), flags=re.M)
-    assert len(told) == 8 and sum(bool(re.search(r"\d\.\d", text)) for text in told) >= 5
+    assert len(told) == 9 and sum(bool(re.search(r"\d\.\d", text)) for text in told) >= 5
     page.cells += [nbformat.v4.new_markdown_cell(text, id=f"alt-{i}") for i, text in enumerate(told)]
     page.cells.append(nbformat.v4.new_markdown_cell("Nobody printed 98765.4321.", id="alt-wrong"))
     wrong = [(n.cell, n.text) for n in prose_numbers.unprinted(page) if n.cell.startswith("alt-")]

@@ -114,6 +114,7 @@ TERMS: tuple[Term, ...] = (
     Term("factual correctness", 1, "Agreement of a claim with an authority; no probability contains it."),
     Term("fail-plausible", 2, "Failing with a result that looks right: well formed, fluent and wrong."),
     Term("finish reason", 1, "Why the server stopped: an end token, a limit, a filter, a tool call."),
+    Term("folk error", 1, "A false claim that most of the training text repeats."),
     Term("gateway", 1, "The one place where a proposed tool call becomes an act, or is denied."),
     Term("greedy decoding", 1, "Always taking the most probable token; the limit of temperature zero."),
     Term(
@@ -123,7 +124,7 @@ TERMS: tuple[Term, ...] = (
     ),
     Term(
         "house model",
-        5,
+        1,
         "The small transformer that this book ships, trained on a world whose truth is known.",
     ),
     Term("hybrid", 1, "A design in which each mechanism does the part that it can check."),
