@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import platform
 import sys
 from pathlib import Path
@@ -61,7 +60,7 @@ def main() -> int:
     head = json.dumps(made, indent=1)[:-2]
     temporary = TARGET.with_suffix(".tmp")
     temporary.write_text(head + ',\n "rows": {\n' + ",\n".join(parts) + "\n }\n}\n", encoding="utf-8")
-    os.replace(temporary, TARGET)
+    temporary.replace(TARGET)
     return 0
 
 

@@ -1,7 +1,7 @@
 """The endpoint cells of chapter 1, which the page runs on the house server, run here on a stand-in server.
 
-The code is read from the notebook, and the server is named as a reader names one, by the environment. The server speaks the
-OpenAI-compatible streaming protocol on the loopback interface and can be told to misbehave.
+The code is read from the notebook, and the server is named as a reader names one, by the environment.
+It speaks the OpenAI-compatible streaming protocol on the loopback interface and can be told to misbehave.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import textwrap
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -118,6 +119,7 @@ def namespace() -> dict[str, Any]:
         "Completion": Completion,
         "httpx": httpx,
         "os": os,
+        "textwrap": textwrap,
         "house_url": "http://127.0.0.1:9",
     }
 

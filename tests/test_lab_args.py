@@ -137,6 +137,25 @@ def test_text_is_what_utf_8_can_carry(text: str) -> None:
         assert args.text("w", text) is text
 
 
+@pytest.mark.parametrize(
+    ("char", "fits"),
+    [
+        ("\ud7ff", True),
+        ("\ud800", False),
+        ("\udbff", False),
+        ("\udc00", False),
+        ("\udfff", False),
+        ("\ue000", True),
+    ],
+)
+def test_the_borders_of_the_surrogates(char: str, fits: bool) -> None:
+    if fits:
+        assert args.text("w", "a" + char) == "a" + char
+    else:
+        with pytest.raises(ValueError, match=r"^w: .* character 1 is a lone surrogate"):
+            args.text("w", "a" + char)
+
+
 def test_a_string_is_one_value_and_not_its_letters() -> None:
     for check in ("items", "instances", "reals", "integers", "texts", "text_pairs", "distribution"):
         for value in ("ab", b"ab"):

@@ -94,6 +94,21 @@ def test_no_text_covers_another_or_leaves_the_figure() -> None:
         assert box.x0 >= 0 and box.x1 <= figure.bbox.width and box.y0 >= 0 and box.y1 <= figure.bbox.height
 
 
+def test_a_label_stands_between_the_arrow_before_and_its_own() -> None:
+    messages = [
+        Message("a", "b", "one"),
+        Message("b", "a", "two\nlines"),
+        Message("a", "b", "three\nlong\nlines"),
+    ]
+    axes = sequence_diagram(messages)
+    axes.figure.canvas.draw()
+    label = {text.get_text(): text.get_window_extent() for text in axes.texts if text.get_text()}
+    levels = [axes.transData.transform(start)[1] for start, _ in arrows(axes)]
+    above = [label["a"].y0, *levels]
+    for message, before, own in zip(messages, above, levels, strict=False):
+        assert own <= label[message.label].y0 and label[message.label].y1 <= before, message
+
+
 def test_it_is_as_wide_as_every_other_figure() -> None:
     assert sequence_diagram(CALL).figure.get_figwidth() == plt.rcParams["figure.figsize"][0]
 

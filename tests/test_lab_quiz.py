@@ -1,4 +1,4 @@
-"""The quiz: batched answers against the decode loop, the claim in an answer, and the record the page reads."""
+"""The quiz: batched answers against the decode loop, the claim in an answer, and the page's record."""
 
 from __future__ import annotations
 
@@ -139,4 +139,4 @@ def test_the_answer_on_the_page_is_the_models(base: models.ChatModel) -> None:
     shares = [math.exp(logprob) for _, logprob in scored]
     mean = f"mean {sum(shares) / len(shares):.3f}; {sum(p >= 0.95 for p in shares)} of {len(shares)} tokens"
     printed = ["".join(o.get("text", "") for o in c.get("outputs", [])) for c in page.cells]
-    assert any(text in block and mean in block for block in printed)
+    assert any(text in " ".join(block.split()) and mean in block for block in printed)

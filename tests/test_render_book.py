@@ -315,7 +315,7 @@ def test_code_keeps_its_words_and_colours(tmp_path: Path) -> None:
     """Fewer spans than Pandoc's; the same text, each character in the colour that Pandoc gave it."""
     code = (
         '@wraps(f)\ndef g(x: int = 0x1f) -> str:\n    """Words,\n    more: {x}."""\n'
-        '    # a <note> & more\n    # second\n'
+        "    # a <note> & more\n    # second\n"
         '    return f"{x!r} = {x + 1.5:>3}" \'y\' + "\\n" if None else print(x)\n'
     )
     command = [Pandoc(tmp_path).executable[0], "-f", "markdown", "-t", "html5"]

@@ -93,7 +93,7 @@ class Resolver(Walker):
     def __init__(self, source: Source, register: Register, problems: Problems) -> None:
         self.source, self.register, self.problems = source, register, problems
         self.cell = 0
-        self.cites = False
+        self.cited: list[str] = []
 
     def on_rawblock(self, node: Node) -> list[Node] | None:
         if node["c"][0] != "cell":
@@ -105,7 +105,7 @@ class Resolver(Walker):
         citations = node["c"][0]
         kinds = [kind_of(one["citationId"]) for one in citations]
         if not any(kinds):
-            self.cites = True
+            self.cited += [one["citationId"] for one in citations]
             return None
         if not all(kinds):
             ids = ", ".join("@" + one["citationId"] for one in citations)

@@ -11,7 +11,7 @@ import html
 import re
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class _Draft:
     blocks: list[Node]
     transform: Transform
     cell: int = 0
-    cites: bool = False
+    cited: list[str] = field(default_factory=list)
 
 
 def build(root: Path, output: Path | None = None, cache: Path | None = None) -> Result:
@@ -68,7 +68,7 @@ def build(root: Path, output: Path | None = None, cache: Path | None = None) -> 
     for draft in drafts:
         resolver = Resolver(draft.source, register, problems)
         draft.blocks = resolver.walk(draft.blocks)
-        draft.cites = resolver.cites
+        draft.cited = resolver.cited
     site = _write_bodies(book, pandoc, register, drafts, problems)
     pages = _pages(book, site)
     files = _files(book, drafts, site, problems)
@@ -116,10 +116,10 @@ def _label(blocks: list[Node], page: Page, chapter: int, appendix: int) -> str:
 def _write_bodies(
     book: Book, pandoc: Pandoc, register: Register, drafts: list[_Draft], problems: Problems
 ) -> list[Built]:
-    cited = sorted({key for draft in drafts for key in _keys(draft.blocks)})
+    cited = sorted({key for draft in drafts for key in draft.cited})
     listing = next((d for d in drafts if "::: {#refs}" in d.source.text or "#refs" in _ids(d.blocks)), None)
     if cited and listing is None:
-        place = next(d.source.where(0, f"@{cited[0]}") for d in drafts if cited[0] in _keys(d.blocks))
+        place = next(d.source.where(0, f"@{cited[0]}") for d in drafts if cited[0] in d.cited)
         problems.add(place, f"citation @{cited[0]}, but no page of the book has a `::: {{#refs}}` div")
     if cited and not book.bibliography:
         problems.add("_quarto.yml", "the book cites, but has no bibliography")
@@ -128,7 +128,7 @@ def _write_bodies(
         extra: list[str] = []
         meta: dict[str, Any] = {}
         salt = ""
-        if book.bibliography and (draft.cites or draft is listing):
+        if book.bibliography and (draft.cited or draft is listing):
             salt = hashlib.sha256((book.root / book.bibliography).read_bytes()).hexdigest()
             extra = ["--citeproc", "--bibliography", book.bibliography]
             # Every page knows all that the book cites, so that 2020a and 2020b mean the same everywhere.
@@ -155,16 +155,6 @@ def _write_bodies(
     return site
 
 
-def _keys(node: Any) -> list[str]:
-    if isinstance(node, list):
-        return [key for item in node for key in _keys(item)]
-    if isinstance(node, dict):
-        if node.get("t") == "Cite":
-            return [one["citationId"] for one in node["c"][0]]
-        return _keys(node.get("c"))
-    return []
-
-
 def _ids(blocks: list[Node]) -> set[str]:
     return {"#" + b["c"][0][0] for b in blocks if b["t"] == "Div"}
 
@@ -178,7 +168,7 @@ def _nocite(keys: list[str]) -> Node:
 def _explain(warning: str, draft: _Draft, drafts: list[_Draft], problems: Problems) -> None:
     """Turn a warning of Pandoc's writer into a mistake with a place."""
     if match := re.search(r"citation (\S+) not found", warning):
-        owner = next((d for d in drafts if match[1] in _keys(d.blocks)), draft)
+        owner = next((d for d in drafts if match[1] in d.cited), draft)
         problems.add(
             owner.source.where(0, f"@{match[1]}"), f"citation @{match[1]} is not in the bibliography"
         )

@@ -101,15 +101,16 @@ class Walker:
         if isinstance(node, list):
             out: list[Any] = []
             for item in node:
-                if not (isinstance(item, dict) and "t" in item):
-                    out.append(self.walk(item))
+                kind = item.get("t") if isinstance(item, dict) else None
+                if kind is None:
+                    out.append(item if isinstance(item, str) else self.walk(item))
                     continue
-                handler = self._handlers.get(item["t"].lower())
+                handler = self._handlers.get(kind.lower())
                 new = handler(item) if handler else None
                 if new is not None:
                     out += new
-                elif "c" in item:
-                    out.append({"t": item["t"], "c": self.walk(item["c"])})
+                elif isinstance(item.get("c"), (list, dict)):
+                    out.append({"t": kind, "c": self.walk(item["c"])})
                 else:
                     out.append(item)
             return out
