@@ -69,10 +69,20 @@ def _refuse_output(root: Path, output: Path) -> None:
     """The output folder is replaced as a whole, so it must be one that a build made, or none."""
     if root == output or output in root.parents:
         raise BuildError([f"--output: {output} holds the book's sources; name a folder that may be replaced"])
-    if output.is_dir() and any(output.iterdir()) and not (output / "index.html").is_file():
+    if output.exists() and not output.is_dir():
+        raise BuildError([f"--output: {output} is no folder; name one that may be replaced, or a new one"])
+    if output.is_dir() and any(output.iterdir()) and not _made_by_a_build(output / "index.html"):
         raise BuildError(
-            [f"--output: {output} has files but no index.html, so no build made it; remove it first"]
+            [f"--output: {output} has files that no build made; name a new folder, or empty this one first"]
         )
+
+
+def _made_by_a_build(index: Path) -> bool:
+    """Whether the page names this renderer or Quarto as its generator."""
+    if not index.is_file():
+        return False
+    head = index.read_text(encoding="utf-8", errors="replace")[:4000]
+    return bool(re.search(r'<meta name="generator" content="(The Model Call|quarto)', head))
 
 
 def _report(error: BuildError) -> str:

@@ -57,6 +57,27 @@ def snapshot(root: Path) -> dict[str, bytes]:
 # -- the command ---------------------------------------------------------------------------------------------
 
 
+def test_output_that_no_build_made_is_refused(book: Path, tmp_path: Path) -> None:
+    """A device, a file, and a folder with somebody else's site stay what they are."""
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine", encoding="utf-8")
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<!DOCTYPE html><title>mine</title>", encoding="utf-8")
+    for target in (Path(os.devnull), notes, site):
+        done = run("--root", book, "--renderer", "embedded", "--output", target)
+        assert done.returncode == 1 and f"--output: {target}" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert Path(os.devnull).is_char_device()
+    assert notes.read_text(encoding="utf-8") == "mine"
+    assert [path.name for path in site.iterdir()] == ["index.html"]
+
+
+def test_a_site_may_be_built_again_in_place(book: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert run("--root", book, "--renderer", "embedded", "--output", tmp_path / "out").returncode == 0
+
+
 def test_command_says_what_it_did(book: Path) -> None:
     done = run("--root", book, "--renderer", "embedded", "--check-links")
     assert done.returncode == 0, done.stderr
@@ -250,7 +271,7 @@ FAKE = """#!/bin/sh
 echo "$@" > "$FAKE_ARGS"
 root=$2
 while [ $# -gt 0 ]; do [ "$1" = --output-dir ] && out=$root/$2; shift; done
-mkdir -p "$out" && echo '<html><main><h1 id="x">From Quarto</h1></main></html>' > "$out/index.html"
+mkdir -p "$out" && echo '<html><meta name="generator" content="quarto-1.10"><main><h1 id="x">From Quarto</h1></main></html>' > "$out/index.html"
 printf '%b\\n' "$FAKE_LOG" >&2
 exit ${FAKE_STATUS:-0}
 """
