@@ -9,10 +9,10 @@ from typing import Any
 import nbformat
 import numpy as np
 import pytest
-from scripts import record_quiz
+from scripts import record_capitals, record_quiz
 
 from modelcall.lab import models, quiz
-from modelcall.lab.fetch import file_sha256
+from modelcall.lab.fetch import SMOLLM2, file_sha256, installed
 from modelcall.lab.generation import decode
 from modelcall.lab.paths import data_dir
 from modelcall.lab.sampling import Sampler, Sampling
@@ -140,3 +140,34 @@ def test_the_answer_on_the_page_is_the_models(base: models.ChatModel) -> None:
     mean = f"mean {sum(shares) / len(shares):.3f}; {sum(p >= 0.95 for p in shares)} of {len(shares)} tokens"
     printed = ["".join(o.get("text", "") for o in c.get("outputs", [])) for c in page.cells]
     assert any(text in " ".join(block.split()) and mean in block for block in printed)
+
+
+CAPITALS = json.loads((data_dir("records") / "capitals.json").read_text(encoding="utf-8"))
+
+
+def test_the_capitals_are_of_the_pinned_model_and_graded() -> None:
+    assert (CAPITALS["package"], CAPITALS["weights_sha256"]) == (SMOLLM2.requirement, SMOLLM2.sha256)
+    assert [row["country"] for row in CAPITALS["rows"]] == list(record_capitals.CAPITALS)
+    for row in CAPITALS["rows"]:
+        capital = record_capitals.CAPITALS[row["country"]]
+        assert row["right"] == (None if capital is None else capital in row["answer"])
+        assert row["answer"].startswith(f"The capital of {row['country']} is ") and 0 < row["mean"] < 1
+
+
+@pytest.mark.long
+def test_a_capital_asked_again() -> None:
+    if not installed():
+        pytest.skip("SmolLM2 is not fetched")
+    model = models.load("smollm2")
+    for row in CAPITALS["rows"][:2]:
+        [scored] = quiz.greedy_answers(model, [f"What is the capital of {row['country']}?"], 24)
+        assert "".join(token for token, _ in scored).strip() == row["answer"]
+
+
+def test_without_the_model_the_recorder_says_so(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MODELCALL_CACHE", str(tmp_path))
+    before = record_capitals.TARGET.read_bytes()
+    assert record_capitals.main() == 2 and "record_capitals: " in capsys.readouterr().err
+    assert record_capitals.TARGET.read_bytes() == before
