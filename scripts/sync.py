@@ -66,6 +66,9 @@ def read_page(stem: str, root: Path) -> Page:
         BookError: one cannot be read, or neither exists.
     """
     text_path, notebook_path = root / "chapters" / f"{stem}.md", root / "chapters" / f"{stem}.ipynb"
+    for path in (text_path, notebook_path):
+        if path.is_dir():
+            raise BookError(f"{relative(path, root)}: is a folder; expected a file")
     text = text_cells = notebook = notebook_cells = None
     if text_path.is_file():
         try:
