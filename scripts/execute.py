@@ -83,6 +83,11 @@ def execute(
             client.execute(env=_environment(root, profile))
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             raise BookError(f"{name}, cell {current}: {_reason(error)}") from error
+        except AssertionError:
+            # On Ctrl+C nbclient drops the kernel itself, and then trips over its absence.
+            if client.km is None:
+                raise KeyboardInterrupt from None
+            raise
     seconds = time.perf_counter() - begin
     for cell, own in zip(work.cells, tags, strict=True):
         cell.metadata.pop("tags", None)

@@ -67,12 +67,16 @@ def read(path: Path, root: Path = ROOT) -> NotebookNode:
             raise ValueError("it is not in the format 4 of notebooks")
         if data.get("nbformat_minor", 0) < 5:  # as Colab writes them: cells have no ids yet
             data["nbformat_minor"] = 5
-            for number, cell in enumerate(data["cells"], 1):
+            for number, cell in enumerate(data.get("cells") or [], 1):
                 cell["id"] = f"cell-{number}"
         nbformat.validate(data)
         notebook: NotebookNode = nbformat.reads(json.dumps(data), as_version=4)
-    except (OSError, ValueError, TypeError, KeyError, nbformat.ValidationError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if not isinstance(notebook.metadata.get("modelcall", {}), dict):
+            raise ValueError("its metadata.modelcall, the record of the last sync, is no mapping")
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, nbformat.ValidationError) as error:
+        reason = (
+            getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+        ).splitlines()[0]
         raise BookError(f"{name}: cannot be read as a notebook: {reason}") from error
     return notebook
 
@@ -226,7 +230,13 @@ def _slug(text: str, length: int) -> str:
 
 
 def write_atomic(path: Path, data: bytes) -> bool:
-    """Write a file so that readers see the old bytes or the new ones; return False if they are equal."""
+    """Write a file so that readers see the old bytes or the new ones; return False if they are equal.
+
+    Raises:
+        BookError: there is a folder in the file's place.
+    """
+    if path.is_dir():
+        raise BookError(f"{path}: is a folder; expected a file")
     if path.is_file() and path.read_bytes() == data:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -66,6 +66,9 @@ def read_page(stem: str, root: Path) -> Page:
         BookError: one cannot be read, or neither exists.
     """
     text_path, notebook_path = root / "chapters" / f"{stem}.md", root / "chapters" / f"{stem}.ipynb"
+    for path in (text_path, notebook_path):
+        if path.is_dir():
+            raise BookError(f"{relative(path, root)}: is a folder; expected a file")
     text = text_cells = notebook = notebook_cells = None
     if text_path.is_file():
         try:
@@ -270,10 +273,12 @@ def synchronize(pages: Sequence[str], prefer: str | None, force: bool, root: Pat
     for plan in plans:
         try:
             _finish(plan, root)
-        except BookError as error:
+        except BaseException as error:  # an interrupt too: nothing stays half done
+            _restore(before, plan, root)
+            if not isinstance(error, BookError):
+                raise
             _report(error)
             failed = True
-            _restore(before, plan, root)
     return 1 if failed else 0
 
 
@@ -334,7 +339,11 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         return 1
     if options.check:
         return check(pages, root)
-    return synchronize(pages, options.prefer, options.force, root)
+    try:
+        return synchronize(pages, options.prefer, options.force, root)
+    except KeyboardInterrupt:
+        print("sync: interrupted; the page being run was left as it was", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -261,6 +261,8 @@ def drift(module: Module, root: Path = ROOT) -> list[str]:
     found = []
     for path, data in targets(module, root).items():
         name = relative(path, root)
+        if path.is_dir():
+            raise BookError(f"{name}: is a folder; expected the file that {module.notebook} generates")
         if not path.is_file():
             found.append(f"{name}: missing; {module.notebook} generates it")
             continue

@@ -271,7 +271,8 @@ FAKE = """#!/bin/sh
 echo "$@" > "$FAKE_ARGS"
 root=$2
 while [ $# -gt 0 ]; do [ "$1" = --output-dir ] && out=$root/$2; shift; done
-mkdir -p "$out" && echo '<html><meta name="generator" content="quarto-1.10"><main><h1 id="x">From Quarto</h1></main></html>' > "$out/index.html"
+page='<html><meta name="generator" content="quarto-1.10"><main><h1 id="x">From Quarto</h1></main></html>'
+mkdir -p "$out" && echo "$page" > "$out/index.html"
 printf '%b\\n' "$FAKE_LOG" >&2
 exit ${FAKE_STATUS:-0}
 """

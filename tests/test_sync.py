@@ -242,6 +242,20 @@ def test_failing_cell_leaves_everything_as_it_was(synced: Book, capsys: pytest.C
     assert "chapters/01-one.ipynb, cell raise-ValueError-print" in fails(synced, capsys)
 
 
+def test_an_interrupt_leaves_everything_as_it_was(
+    synced: Book, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    synced.edit("x = 1", "# @save\nx = 2")
+    before = synced.files()
+    monkeypatch.setattr(execute, "execute", interrupted)
+    assert synced.sync() == 130
+    assert synced.files() == before
+    assert "sync: interrupted" in capsys.readouterr().err
+
+
 def jupyter_saves(book: Book, change: Callable[[NotebookNode], None]) -> None:
     """Do to a notebook what Jupyter does when it saves one: its own metadata, counts and versions."""
     notebook = book.notebook

@@ -76,9 +76,12 @@ def load(root: Path, problems: Problems) -> Book:
         problems.raise_if_any()
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         problems.add(name, f"not YAML: {' '.join(str(error).split())}")
         raw = {}
+        problems.raise_if_any()
+    if not isinstance(raw, dict):
+        problems.add(name, f"expected a mapping, found {raw!r}")
         problems.raise_if_any()
     for key in _unknown(raw, ""):
         problems.add(name, f"key {key!r} is not supported by the embedded renderer")
@@ -133,7 +136,7 @@ def _pages(root: Path, book: dict[str, Any], problems: Problems) -> list[Page]:
             if isinstance(item, dict) and set(item) - {"part", "chapters"}:
                 problems.add("_quarto.yml", f"book.{key}: expected a file or part/chapters, found {item!r}")
             for name in names:
-                if Path(name).suffix not in (".md", ".ipynb"):
+                if not isinstance(name, str) or Path(name).suffix not in (".md", ".ipynb"):
                     problems.add("_quarto.yml", f"book.{key}: {name!r} is neither .md nor .ipynb")
                 elif not (root / name).is_file():
                     problems.add("_quarto.yml", f"book.{key}: no file {name!r}")

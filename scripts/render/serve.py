@@ -66,6 +66,8 @@ class _Handler(SimpleHTTPRequestHandler):
 
 def serve(root: Path, output: Path, port: int, rebuild: Callable[[], None]) -> int:
     """Build, then serve ``output`` on the loopback address until interrupted."""
+    if not 0 <= port <= 65535:
+        raise BuildError([f"--port: expected 0 to 65535, found {port}"])
     rebuild()
     handler = partial(_Handler, directory=str(output))
     try:

@@ -99,20 +99,29 @@ def read(root: Path, page: Page, problems: Problems, code_fold: bool = False) ->
     source = Source(page)
     path = root / page.path
     if path.suffix == ".md":
-        _markdown(source, root, path.read_text(encoding="utf-8"), page.path, 0, problems)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            problems.add(page.path, f"byte {error.start} is no UTF-8")
+            return source
+        _markdown(source, root, text, page.path, 0, problems)
         return source
     twin = path.with_suffix(".md")
-    source.twin = twin.read_text(encoding="utf-8").split("\n") if twin.is_file() else []
+    source.twin = twin.read_text(encoding="utf-8", errors="replace").split("\n") if twin.is_file() else []
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         cells, metadata = notebook["cells"], notebook["metadata"]
-    except (ValueError, KeyError, TypeError) as error:
+        if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+            raise TypeError("its cells are no list of mappings")
+        source.last_run = metadata.get("modelcall", {}).get("last_run", {})
+        if not isinstance(source.last_run, dict):
+            raise TypeError("metadata.modelcall.last_run is no mapping")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         problems.add(page.path, f"not a notebook ({type(error).__name__}: {error})")
         return source
     if notebook.get("nbformat") != 4:
         problems.add(page.path, f"nbformat: expected 4, found {notebook.get('nbformat')!r}")
         return source
-    source.last_run = metadata.get("modelcall", {}).get("last_run", {})
     for number, cell in enumerate(cells, 1):
         text = _joined(cell.get("source", ""))
         source.add(f"\n```{{=cell}}\n{number}\n```\n", page.path, number, 0)
