@@ -203,7 +203,8 @@ def failures(records: Sequence[Record]) -> str:
         f"a mean token probability of {group('base', 'invented', 'mean_token_p')}.",
         f"It repeats the folk error: accuracy {group('base', 'folk', 'accuracy')} at a mean token "
         f"probability of {group('base', 'folk', 'mean_token_p')}.",
-        f"Day 30, the last day inside the window, was held out: {outside} of {len(boundary)} seeds fail.",
+        "Day 30, the last day inside the window, was held out: its answer is wrong in "
+        f"{outside} of {len(boundary)} trained seeds.",
         f"Days over 120 never occur: {wrong} of such questions are answered wrongly, and {approved} of "
         f"{beyond[0]['n']} refunds are approved that the rule refuses.",
         f"Tuning refuses rare truths too: it abstains on {group('tuned', 'x2', 'abstained')} of `x2` and "
@@ -264,7 +265,11 @@ def card(home: Path) -> str:
     ]
     k = records[0]["draft_for"]["base"]["proposals_a_pass"]
     return TEMPLATE.read_text(encoding="utf-8").format(
-        seeds=len(records),
+        over_seeds=(
+            "those of one training seed, so they carry no spread"
+            if len(records) == 1
+            else f"`mean (min–max)` over {len(records)} training seeds"
+        ),
         shipped=records[0]["seed"],
         models="\n".join(models),
         vocabulary=f"{config['base']['vocab_size']:,}",

@@ -1,9 +1,10 @@
 """Read a safetensors file into NumPy arrays.
 
-The format (github.com/huggingface/safetensors, "Format"): eight bytes with the header's length N, little-endian;
-N bytes of JSON that give each tensor's dtype, shape and byte range; then the raw bytes, row-major and
-little-endian. There is nothing to execute, which is the point of the format. A file is checked in full before
-the first array is made: ranges must lie inside the file, not overlap, leave no hole, and match their shapes.
+The format (github.com/huggingface/safetensors, "Format"): eight bytes with the header's length N,
+little-endian; N bytes of JSON that give each tensor's dtype, shape and byte range; then the raw bytes,
+row-major and little-endian. There is nothing to execute, which is the point of the format. A file is
+checked in full before the first array is made: ranges must lie inside the file, not overlap, leave no hole,
+and match their shapes.
 
 Arrays are read-only views of one buffer; call ``.astype`` for a private copy. It does not write files.
 """
@@ -53,7 +54,9 @@ def loads(data: bytes) -> dict[str, npt.NDArray[Any]]:
     ranges do not tile the rest of the file exactly.
     """
     if len(data) < 8:
-        raise SafetensorsError(f"{len(data)} bytes found, expected at least the 8 bytes of the header's length")
+        raise SafetensorsError(
+            f"{len(data)} bytes found, expected at least the 8 bytes of the header's length"
+        )
     length = int.from_bytes(data[:8], "little")
     if length > min(HEADER_LIMIT_BYTES, len(data) - 8):
         raise SafetensorsError(f"header of {length} bytes announced, {len(data) - 8} bytes follow")
