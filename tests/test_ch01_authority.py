@@ -170,6 +170,42 @@ def test_the_page_carries_every_field_and_the_computed_increment() -> None:
     assert "25 record(s)" in memo_markdown(replace(MEMO, rungs=LADDER[:4]))
 
 
+MEMO_FAULTS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    *(({name: None}, TypeError, name) for name in ("feature", "outcome", "baseline", "owner", "release")),
+    ({"authority": None}, TypeError, "authority"),
+    ({"authority": {"pay": 5}}, TypeError, r"authority\['pay'\]"),
+    ({"rungs": None}, TypeError, "rungs"),
+    ({"rungs": ("one model call",)}, TypeError, r"rungs\[0\]"),
+    ({"prompt_cap_tokens": -1}, ValueError, "prompt_cap_tokens"),
+    ({"output_cap_tokens": 1.5}, TypeError, "output_cap_tokens"),
+    ({"ttft_deadline_s": math.nan}, ValueError, "ttft_deadline_s"),
+    ({"ttft_deadline_s": "3"}, TypeError, "ttft_deadline_s"),
+    ({"review_days": -1}, ValueError, "review_days"),
+    ({"call_cost": math.nan}, ValueError, "call_cost"),
+    ({"reviewer_cost_per_minute": math.inf}, ValueError, "reviewer_cost_per_minute"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "name"), MEMO_FAULTS)
+def test_a_memo_of_other_values_is_refused(
+    changes: dict[str, Any], error: type[Exception], name: str
+) -> None:
+    with pytest.raises(error, match=f"^{name}: expected "):
+        replace(MEMO, **changes)
+
+
+@pytest.mark.parametrize(("claim", "error"), [(math.nan, ValueError), ("0.52", TypeError)])
+def test_a_claim_that_is_no_price_is_refused(claim: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"^claimed_usd: expected a number"):
+        memo_problems(MEMO, claimed_usd=claim)
+
+
+@pytest.mark.parametrize("function", [memo_problems, memo_markdown])
+def test_only_a_memo_is_read(function: Any) -> None:
+    with pytest.raises(TypeError, match=r"^memo: expected a AgencyBudgetMemo; got None"):
+        function(None)
+
+
 CONTRACT = ReleaseContract(human_rate=0.9)
 
 
@@ -206,8 +242,23 @@ def test_roll_back_is_exact_at_the_limit(drafts: int, edits: int, tenths: int) -
 @pytest.mark.parametrize("pair", [(5, 4), (-1, 4)])
 def test_counts_that_cannot_be_are_refused(name: str, pair: tuple[int, int]) -> None:
     counts: dict[str, Any] = {"golden": (1, 2), "abstained": (1, 2), "edited": (1, 2), name: pair}
-    with pytest.raises(ValueError, match="successes"):
+    with pytest.raises(ValueError, match=rf"^{name}\[0\]: expected an integer from 0 to 4; got "):
         release_decision(CONTRACT, **counts)
+
+
+@pytest.mark.parametrize("name", ["golden", "abstained", "edited"])
+@pytest.mark.parametrize("pair", [None, (1,), 3, "12"])
+def test_what_is_no_pair_of_counts_is_refused(name: str, pair: Any) -> None:
+    counts: dict[str, Any] = {"golden": (1, 2), "abstained": (1, 2), "edited": (1, 2), name: pair}
+    with pytest.raises(TypeError, match=f"^{name}: expected a pair"):
+        release_decision(CONTRACT, **counts)
+    with pytest.raises(TypeError, match=r"^contract: expected a ReleaseContract; got None"):
+        release_decision(None, golden=(1, 2), abstained=(1, 2), edited=(1, 2))  # type: ignore[arg-type]
+
+
+def test_a_fallback_is_text() -> None:
+    with pytest.raises(TypeError, match=r"^fallback: expected text; got None"):
+        ReleaseContract(0.9, fallback=None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["human_rate", "max_edit_rate"])

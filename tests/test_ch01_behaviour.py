@@ -7,6 +7,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,6 +97,13 @@ def test_a_budget_of_zero_tokens_writes_none() -> None:
         (lambda: NgramModel().next_probs("a"), ValueError, "model"),
         (lambda: continue_text(NgramModel().fit("a"), "a", -1), ValueError, "max_tokens"),
         (lambda: continue_text(NgramModel().fit("a"), None), TypeError, "prompt"),  # type: ignore[arg-type]
+        (lambda: continue_text(None, "a"), TypeError, "model"),  # type: ignore[arg-type]
+        (lambda: Gateway(None), TypeError, "granted"),  # type: ignore[arg-type]
+        (lambda: Gateway({"read": {"id": 3}}), TypeError, r"granted\['read'\]\['id'\]"),  # type: ignore[dict-item]
+        (lambda: Gateway({"read": {"id": (9, 1)}}), ValueError, r"granted\['read'\]\['id'\]\[1\]"),
+        (lambda: Gateway({"read": {"id": (math.nan, 1)}}), ValueError, r"granted\['read'\]\['id'\]\[0\]"),
+        (lambda: ToolCall("read", None), TypeError, "arguments"),  # type: ignore[arg-type]
+        (lambda: ToolCall("read", {1: 2}), TypeError, "arguments"),  # type: ignore[dict-item]
     ],
 )
 def test_bad_arguments_are_named(make: Any, error: type[Exception], name: str) -> None:
@@ -127,12 +135,19 @@ def test_a_granted_call_passes_exactly_inside_its_closed_ranges(order: float, us
     assert inside or re.match(r"rejected: (order|usd) must be a number from ", verdict)
 
 
+@pytest.mark.parametrize("tool", [[], {}, ["read_order"], None, 7, ("read_order",), np.array(["read_order"])])
+def test_a_tool_that_is_no_name_is_denied_and_raises_nothing(tool: Any) -> None:
+    assert GATEWAY.judge(ToolCall(tool, {"order": 7})).startswith("denied: ")
+
+
 @pytest.mark.parametrize("value", [1, 1.0, 9999])
 def test_both_ends_of_a_range_are_inside(value: float) -> None:
     assert GATEWAY.judge(ToolCall("read_order", {"order": value})) == "allowed"
 
 
-@pytest.mark.parametrize("value", [True, "7", None, [7], math.nan, math.inf, 0, 10_000])
+@pytest.mark.parametrize(
+    "value", [True, "7", None, [7], math.nan, math.inf, 0, 10_000, pytest.param(10**5000, id="huge")]
+)
 def test_values_of_another_type_or_out_of_range_are_rejected(value: Any) -> None:
     assert GATEWAY.judge(ToolCall("read_order", {"order": value})).startswith("rejected: order must be")
 

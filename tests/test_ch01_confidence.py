@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -138,7 +139,8 @@ def test_wilson_without_trials_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [((5, 4), "successes"), ((-1, 4), "successes"), ((0, -1), "trials"), ((1, 4, 1.0), "confidence"),
-     ((1, 4, 0.0), "confidence"), ((1, 4, math.nan), "confidence")],
+     ((1, 4, 0.0), "confidence"), ((1, 4, math.nan), "confidence"), ((1, 10**400), "trials"),
+     ((10**400, 10**400), "trials"), ((10**400, 4), "successes")],
 )  # fmt: skip
 def test_wilson_refuses_by_name(arguments: tuple[Any, ...], name: str) -> None:
     with pytest.raises(ValueError, match=name):
@@ -196,7 +198,7 @@ def test_confidences_outside_the_unit_interval_are_refused_with_their_place(bad:
         calibration_table([(0.5, 1), (bad, 0)])
 
 
-@pytest.mark.parametrize("outcome", [2, -1, 0.5, math.nan, "yes", None])
+@pytest.mark.parametrize("outcome", [2, -1, 0.5, math.nan, "yes", None, np.array([1, 2]), [1]])
 def test_outcomes_that_are_neither_right_nor_wrong_are_refused(outcome: Any) -> None:
     with pytest.raises(ValueError, match=r"pairs\[0\]\[1\]"):
         graded_answers([(0.5, outcome)])
@@ -215,6 +217,35 @@ def test_no_answers_have_no_error() -> None:
         expected_calibration_error([CalibrationBin(0.0, 1.0, 0, 0, 0.0)])
     with pytest.raises(TypeError, match=r"pairs\[0\]"):
         brier_score([0.5])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("bins", [[1], None, "bins", [CalibrationBin(0.0, 1.0, 1, 1, 0.5), (0.0, 1.0, 1)]])
+def test_only_bins_have_a_calibration_error(bins: Any) -> None:
+    with pytest.raises(TypeError, match=r"^bins(\[[01]\])?: expected "):
+        expected_calibration_error(bins)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "name"),
+    [
+        ({"low": -0.1}, ValueError, "low"),
+        ({"low": 0.7, "high": 0.6}, ValueError, "high"),
+        ({"high": 1.1}, ValueError, "high"),
+        ({"high": math.nan}, ValueError, "high"),
+        ({"count": -1}, ValueError, "count"),
+        ({"count": 2.0}, TypeError, "count"),
+        ({"correct": 3}, ValueError, "correct"),
+        ({"correct": None}, TypeError, "correct"),
+        ({"stated": 2.1}, ValueError, "stated"),
+        ({"stated": math.nan}, ValueError, "stated"),
+        ({"stated": "1"}, TypeError, "stated"),
+    ],
+)
+def test_a_bin_that_cannot_be_is_refused(changes: dict[str, Any], error: type[Exception], name: str) -> None:
+    good: dict[str, Any] = {"low": 0.0, "high": 1.0, "count": 2, "correct": 2, "stated": 2.0}
+    assert CalibrationBin(**good).accuracy == 1.0
+    with pytest.raises(error, match=f"^{name}: expected "):
+        CalibrationBin(**{**good, **changes})
 
 
 # --- abstention -----------------------------------------------------------------------------------------

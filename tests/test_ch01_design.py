@@ -67,12 +67,20 @@ def test_six_questions_reach_eight_mechanisms_each_once() -> None:
         ({"rules": "no"}, r"answers\['data'\]"),
         ({"rules": "maybe"}, r"answers\['rules'\].*'maybe'"),
         ({"rules": 1}, r"answers\['rules'\]"),
+        ({"rules": []}, r"answers\['rules'\]: expected one of \['yes', 'no'\]; got \[\]"),
+        ({"rules": {}}, r"answers\['rules'\]"),
         ({"rules": "yes", "budget": "no"}, "answers: expected keys among .*'budget'"),
         ({**dict.fromkeys(KEYS[:4], "no"), "judgment": "yes", "next_step": True}, r"answers\['next_step'\]"),
     ],
 )
 def test_missing_unknown_and_wrong_answers_are_named(answers: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
+        choose_mechanism(answers)
+
+
+@pytest.mark.parametrize("answers", [None, [], "rules", {1: "no"}])
+def test_answers_that_are_no_mapping_are_refused(answers: Any) -> None:
+    with pytest.raises(TypeError, match=r"^answers(, a key)?: expected "):
         choose_mechanism(answers)
 
 
@@ -99,6 +107,28 @@ def test_the_two_tests_say_what_is_missing(changes: dict[str, Any], starts: list
     found = agent_objections(replace(GOOD, **changes))
     assert len(found) == len(starts)
     assert all(got.startswith(start) for got, start in zip(found, starts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"name": None}, "name"),
+        ({"baseline": 3}, "baseline"),
+        ({"baseline_right": None}, "baseline_right"),
+        ({"baseline_right": {"easy": "yes"}}, r"baseline_right\['easy'\]"),
+        ({"next_action": ["go"]}, "next_action"),
+        ({"next_action": {"a": []}}, r"next_action\['a'\]"),
+        ({"listed_in_advance": "no"}, "listed_in_advance"),
+    ],
+)
+def test_a_proposal_of_other_types_is_refused(changes: dict[str, Any], name: str) -> None:
+    with pytest.raises(TypeError, match=f"^{name}: expected "):
+        replace(GOOD, **changes)
+
+
+def test_only_a_proposal_has_objections() -> None:
+    with pytest.raises(TypeError, match=r"^proposal: expected a AgentProposal; got None"):
+        agent_objections(None)  # type: ignore[arg-type]
 
 
 # --- the drawings and tables that carry this data ---------------------------------------------------------

@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -99,6 +100,12 @@ def test_times_that_are_none_are_refused(times: list[float]) -> None:
         tpot_ms(times)
 
 
+@pytest.mark.parametrize("times", ["", b"", "12", None, 3, np.array(0.5)])
+def test_times_that_are_no_sequence_are_refused(times: Any) -> None:
+    with pytest.raises(TypeError, match=r"^token_times_ms: expected a sequence of values; got "):
+        tpot_ms(times)
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "name"),
     [
@@ -112,6 +119,11 @@ def test_times_that_are_none_are_refused(times: list[float]) -> None:
         ({"decode_ms_per_token": math.inf}, ValueError, "decode_ms_per_token"),
         ({"fixed_ms": -8.0}, ValueError, "fixed_ms"),
         ({"fixed_ms": "8"}, TypeError, "fixed_ms"),
+        ({"prompt_tokens": 10**400}, ValueError, "prompt_tokens"),
+        ({"output_tokens": 10**400}, ValueError, "output_tokens"),
+        ({"seed": []}, TypeError, "seed"),
+        ({"seed": "1"}, TypeError, "seed"),
+        ({"seed": None}, TypeError, "seed"),
     ],
 )
 def test_bad_arguments_are_named(changes: dict[str, Any], error: type[Exception], name: str) -> None:
@@ -142,6 +154,13 @@ def test_a_call_costs_its_tokens_at_the_price_per_million(
     snapshot = PriceSnapshot(inp / 100, out / 100, date(2026, 1, 1), "x")
     want = (read * Fraction(inp, 100) + written * Fraction(out, 100)) / 10**6
     assert snapshot.call_usd(read, written) == pytest.approx(float(want), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["prompt_tokens", "output_tokens"])
+@pytest.mark.parametrize("bad", [-1, 10**400])
+def test_token_counts_that_cannot_be_are_refused(name: str, bad: int) -> None:
+    with pytest.raises(ValueError, match=f"^{name}: expected an integer from 0 "):
+        PRINTED.call_usd(**{"prompt_tokens": 1, "output_tokens": 1, name: bad})
 
 
 def expected_by_outcomes(call: Fraction, rate: Fraction, tries: int, handoff: Fraction) -> Fraction:

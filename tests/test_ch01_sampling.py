@@ -15,6 +15,7 @@ from itertools import accumulate, combinations, pairwise
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -156,6 +157,7 @@ def test_softmax_default_temperature_is_one_and_named_as_in_the_source() -> None
         ("12", 1.0, TypeError, "logits: expected a sequence of values; got '12'"),
         (None, 1.0, TypeError, "logits: expected a sequence of values; got None"),
         (1.5, 1.0, TypeError, "logits: expected a sequence of values; got 1.5"),
+        (np.array(0.5), 1.0, TypeError, "logits: expected a sequence of values; got array(0.5)"),
         ([[0.0, 1.0]], 1.0, TypeError, "logits[0]: expected a number; got [0.0, 1.0]"),
         (LOGITS, -0.1, ValueError, "temperature: expected a number from 0 to inf; got -0.1"),
         (LOGITS, -math.inf, ValueError, "temperature: expected a number from 0 to inf; got -inf"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import make_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -21,7 +22,13 @@ from hypothesis import strategies as st
 from modelcall.lab import args
 
 CHECKS: dict[str, Callable[[object], Any]] = {
+    "count": lambda value: args.count("x", value),
+    "instance": lambda value: args.instance("x", value, int),
     "integer": lambda value: args.integer("x", value),
+    "mapping": lambda value: args.mapping("x", value, int),
+    "out_of": lambda value: args.out_of("x", value),
+    "outcome": lambda value: args.outcome("x", value),
+    "range_tables": lambda value: args.range_tables("x", value),
     "real": lambda value: args.real("x", value),
     "items": lambda value: args.items("x", value),
     "instances": lambda value: args.instances("x", value, int),
@@ -44,7 +51,9 @@ many = settings(
 
 
 def test_every_check_is_public_and_tested() -> None:
-    assert set(args.__all__) == {*CHECKS, "found", "LARGEST", "TOTAL_TOLERANCE"}
+    assert set(args.__all__) == {
+        *CHECKS, "found", "inside", "plain", "LARGEST", "LARGEST_COUNT", "TOTAL_TOLERANCE",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -54,7 +63,7 @@ def test_bad_input_gives_one_kind_of_message_and_nothing_else_escapes(check: str
     try:
         CHECKS[check](value)
     except (TypeError, ValueError) as error:
-        assert re.match(r"x(\[\d+\])*: expected .*", str(error), re.S), error
+        assert re.match(r"x(\[.+\])*(, a key)?: expected .*", str(error), re.S), error
         assert len(str(error)) < 300
 
 
@@ -158,7 +167,7 @@ def test_the_borders_of_the_surrogates(char: str, fits: bool) -> None:
 
 def test_a_string_is_one_value_and_not_its_letters() -> None:
     for check in ("items", "instances", "reals", "integers", "texts", "text_pairs", "distribution"):
-        for value in ("ab", b"ab"):
+        for value in ("ab", b"ab", np.array(0.5)):
             with pytest.raises(TypeError, match=r"^x: expected a sequence of values"):
                 CHECKS[check](value)
 
@@ -192,3 +201,113 @@ def test_an_iterator_is_read_once_and_kept() -> None:
 def test_the_found_part_stays_short(value: object) -> None:
     shown = args.found(value)
     assert shown.startswith("got ") and len(shown) <= 160
+
+
+def test_an_integer_too_long_to_write_out_is_refused_all_the_same() -> None:
+    for value in (10**5000, [10**5000]):
+        assert args.found(value) == f"got {type(value).__name__}, too large to show"
+    with pytest.raises(ValueError, match=r"^n: expected an integer from 0 to .*too large to show$"):
+        args.count("n", 10**5000)
+
+
+def test_a_count_ends_where_floats_no_longer_count() -> None:
+    assert args.count("n", args.LARGEST_COUNT) == args.LARGEST_COUNT
+    assert float(args.LARGEST_COUNT) != float(args.LARGEST_COUNT - 1)
+    assert float(args.LARGEST_COUNT) == float(args.LARGEST_COUNT + 1)
+    for value in (-1, args.LARGEST_COUNT + 1):
+        with pytest.raises(ValueError, match=r"^n: expected an integer from 0 to 9007199254740992; got "):
+            args.count("n", value)
+
+
+@pytest.mark.parametrize(
+    ("pair", "error", "message"),
+    [
+        (None, TypeError, "p: expected a pair, how many out of how many; got None"),
+        ((1,), TypeError, "p: expected a pair, how many out of how many; got (1,)"),
+        ((1, 2, 3), TypeError, "p: expected a pair, how many out of how many; got (1, 2, 3)"),
+        ((1.0, 2), TypeError, "p[0]: expected an integer; got 1.0"),
+        ((1, "2"), TypeError, "p[1]: expected an integer; got '2'"),
+        ((3, 2), ValueError, "p[0]: expected an integer from 0 to 2; got 3"),
+        ((-1, 2), ValueError, "p[0]: expected an integer from 0 to 2; got -1"),
+        ((0, -1), ValueError, "p[1]: expected an integer from 0 to 9007199254740992; got -1"),
+    ],
+)
+def test_out_of_is_a_count_out_of_a_count(pair: Any, error: type[Exception], message: str) -> None:
+    assert args.out_of("p", [0, 0]) == (0, 0) and args.out_of("p", (2, 2)) == (2, 2)
+    with pytest.raises(error) as caught:
+        args.out_of("p", pair)
+    assert str(caught.value) == message
+
+
+def test_an_outcome_is_zero_or_one_and_no_array() -> None:
+    rights: list[Any] = [True, 1, 1.0, np.int64(1), np.True_]
+    wrongs: list[Any] = [False, 0, 0.0, np.int64(0), np.False_]
+    assert [args.outcome("o", value) for value in rights] == [1] * 5
+    assert [args.outcome("o", value) for value in wrongs] == [0] * 5
+    bad: list[Any] = [np.array([1, 2]), np.array([1]), np.array(1), [1], (1, [2]), "1", None, 2, math.nan]
+    for value in bad:
+        with pytest.raises(ValueError, match=r"^o: expected 0 or 1; got "):
+            args.outcome("o", value)
+
+
+def test_inside_is_a_closed_range_of_numbers() -> None:
+    assert all(args.inside(value, 0, 25) for value in (0, 25, 0.5, np.float64(3)))
+    bad: list[Any] = [-0.1, 25.1, math.nan, math.inf, True, "3", None, [3], np.array([3]), 10**400]
+    assert not any(args.inside(value, 0, 25) for value in bad)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (None, TypeError, r"m: expected a mapping; got None"),
+        ([("a", 1)], TypeError, r"m: expected a mapping; got "),
+        ({1: 1}, TypeError, r"m, a key: expected text; got 1"),
+        ({LONE: 1}, ValueError, r"m, a key: .*lone surrogate"),
+        ({"a": "1"}, TypeError, r"m\['a'\]: expected int or NoneType; got '1'"),
+    ],
+)
+def test_a_mapping_has_texts_for_keys(value: Any, error: type[Exception], message: str) -> None:
+    assert args.mapping("m", {"a": 1, "b": None}, int, type(None)) == {"a": 1, "b": None}
+    assert args.mapping("m", {}) == {}
+    with pytest.raises(error, match=f"^{message}"):
+        args.mapping("m", value, int, type(None))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (None, TypeError, r"g: expected a mapping"),
+        ({"read": [1]}, TypeError, r"g\['read'\]: expected a mapping"),
+        ({"read": {"id": 3}}, TypeError, r"g\['read'\]\['id'\]: expected a range \(low, high\); got 3"),
+        ({"read": {"id": (1,)}}, TypeError, r"g\['read'\]\['id'\]: expected a range"),
+        ({"read": {"id": ("1", 2)}}, TypeError, r"g\['read'\]\['id'\]\[0\]: expected a number"),
+        ({"read": {"id": (2, 1)}}, ValueError, r"g\['read'\]\['id'\]\[1\]: expected a number from 2"),
+        ({"read": {"id": (math.nan, 1)}}, ValueError, r"g\['read'\]\['id'\]\[0\]"),
+        ({"read": {"id": (1, math.nan)}}, ValueError, r"g\['read'\]\['id'\]\[1\]"),
+    ],
+)
+def test_a_range_has_two_ends_in_order(value: Any, error: type[Exception], message: str) -> None:
+    args.range_tables("g", {"read": {"id": (1, 1), "usd": [-math.inf, 3]}, "list": {}})
+    with pytest.raises(error, match=f"^{message}"):
+        args.range_tables("g", value)
+
+
+def test_plain_fields_are_held_to_their_types() -> None:
+    # Made here, as this module's own annotations are strings.
+    kinds: list[tuple[str, Any]] = [("t", str), ("n", int), ("x", float), ("b", bool), ("other", list)]
+    record = make_dataclass("record", kinds)
+    args.plain(record("a", 1, 2, True, None))
+    for name, bad, error in [
+        ("t", None, TypeError),
+        ("t", LONE, ValueError),
+        ("n", 1.0, TypeError),
+        ("n", -1, ValueError),
+        ("x", "1", TypeError),
+        ("x", math.nan, ValueError),
+        ("x", math.inf, ValueError),
+        ("x", -0.5, ValueError),
+        ("b", 1, TypeError),
+    ]:
+        good: dict[str, Any] = {"t": "a", "n": 1, "x": 2.0, "b": True, "other": None}
+        with pytest.raises(error, match=f"^{name}: expected "):
+            args.plain(record(**{**good, name: bad}))

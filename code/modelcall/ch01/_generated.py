@@ -482,14 +482,14 @@ def wilson_interval(
 
     Raises:
         TypeError: a count is not an integer, or ``confidence`` is not a number.
-        ValueError: a negative count, more successes than trials, or ``confidence``
-            not inside (0, 1).
+        ValueError: a negative count or one above 2**53, more successes than trials,
+            or ``confidence`` not inside (0, 1).
 
     >>> [round(end, 2) for end in wilson_interval(2, 4)]
     [0.15, 0.85]
     """
-    n = args.integer("trials", trials)
-    k = args.integer("successes", successes)
+    n = args.count("trials", trials)
+    k = args.count("successes", successes)
     level = args.real("confidence", confidence)
     if k > n:
         raise ValueError(f"successes: expected at most trials = {n}; got {k}")
@@ -513,6 +513,11 @@ class CalibrationBin:
     The top bin of a table includes its upper end. ``stated`` is the sum of the
     confidences. An empty bin has no accuracy: the value is NaN, never 0.0.
 
+    Raises:
+        TypeError: a field is not a number.
+        ValueError: a range outside [0, 1] or the wrong way round, or more correct
+            or more stated than ``count``.
+
     >>> CalibrationBin(0.5, 1.0, count=4, correct=3, stated=3.2).accuracy
     0.75
     """
@@ -522,6 +527,12 @@ class CalibrationBin:
     count: int
     correct: int
     stated: float
+
+    def __post_init__(self) -> None:
+        args.plain(self)
+        args.real("high", self.high, self.low, 1.0)
+        args.integer("correct", self.correct, at_most=self.count)
+        args.real("stated", self.stated, 0.0, self.count)
 
     @property
     def mean_confidence(self) -> float:
@@ -548,10 +559,9 @@ def graded_answers(pairs: Sequence[tuple[float, int]]) -> list[tuple[float, int]
     for i, pair in enumerate(args.items("pairs", pairs)):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(f"pairs[{i}]: expected (number, outcome); got {pair!r}")
-        if pair[1] not in (0, 1):
-            raise ValueError(f"pairs[{i}][1]: expected 0 or 1; got {pair[1]!r}")
+        right = args.outcome(f"pairs[{i}][1]", pair[1])
         stated = args.real(f"pairs[{i}][0]", pair[0], 0.0, 1.0)
-        checked.append((stated, int(pair[1])))
+        checked.append((stated, right))
     return checked
 
 
@@ -588,15 +598,17 @@ def expected_calibration_error(bins: Sequence[CalibrationBin]) -> float:
     """Return the count-weighted mean of |mean confidence - accuracy| over the bins.
 
     Raises:
+        TypeError: ``bins`` are not bins.
         ValueError: the bins hold no answer. Reference: Guo et al. (2017).
 
     >>> expected_calibration_error([CalibrationBin(0.0, 1.0, 2, 1, stated=1.5)])
     0.25
     """
-    total = sum(b.count for b in bins)
+    table = args.instances("bins", bins, CalibrationBin)
+    total = sum(b.count for b in table)
     if not total:
         raise ValueError(f"bins: expected some answers in them; got {bins!r}")
-    return math.fsum(abs(b.stated - b.correct) for b in bins) / total
+    return math.fsum(abs(b.stated - b.correct) for b in table) / total
 
 
 def brier_score(pairs: Sequence[tuple[float, int]]) -> float:
@@ -772,13 +784,14 @@ def continue_text(
     returned, or after ``max_tokens``.
 
     Raises:
-        TypeError, ValueError: ``prompt`` is no text, ``max_tokens`` is negative, or
-            the model is empty.
+        TypeError, ValueError: ``model`` is no ``NgramModel`` or is empty, ``prompt``
+            is no text, or ``max_tokens`` is negative.
 
     >>> continue_text(NgramModel().fit("a b c"), "a", max_tokens=1)
     [('b', 1.0)]
     """
     written: list[tuple[str, float]] = []
+    args.instance("model", model, NgramModel)
     text = args.text("prompt", prompt)
     for _ in range(args.integer("max_tokens", max_tokens)):
         token, probability = next(iter(model.next_probs(text).items()))
@@ -792,10 +805,17 @@ def continue_text(
 # cell: ToolCall
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool call as a model proposed it. By itself it can do nothing."""
+    """A tool call as a model proposed it. By itself it can do nothing.
+
+    ``tool`` may be anything that a model can write: judging it is the gateway's
+    work. TypeError if ``arguments`` is no mapping from names.
+    """
 
     tool: str
     arguments: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        args.mapping("arguments", self.arguments)
 
 
 @dataclass(frozen=True)
@@ -803,6 +823,7 @@ class Gateway:
     """The granted tools, and for each argument of each tool its closed range.
 
     No text reaches this class: the verdict depends on the grant and the call alone.
+    TypeError or ValueError if ``granted`` is no such table of ranges.
 
     >>> Gateway({"read": {"id": (1, 999)}}).judge(ToolCall("read", {"id": 17}))
     'allowed'
@@ -810,20 +831,22 @@ class Gateway:
 
     granted: Mapping[str, Mapping[str, tuple[float, float]]]
 
+    def __post_init__(self) -> None:
+        args.range_tables("granted", self.granted)
+
     def judge(self, call: ToolCall) -> str:
         """Return "allowed", or why not. What is not granted by name is denied."""
-        ranges = self.granted.get(call.tool)
+        named = isinstance(call.tool, str)
+        ranges = self.granted.get(call.tool) if named else None
         if ranges is None:
             return f"denied: {call.tool} is not granted"
         if call.arguments.keys() != ranges.keys():
             wanted, got = sorted(ranges), sorted(call.arguments)
             return f"rejected: expected arguments {wanted}; got {got}"
         for name, (low, high) in ranges.items():
-            value = call.arguments[name]
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not low <= value <= high:
+            if not args.inside(value := call.arguments[name], low, high):
                 expected = f"must be a number from {low:g} to {high:g}"
-                return f"rejected: {name} {expected}; got {value!r}"
+                return f"rejected: {name} {expected}; {args.found(value)}"
         return "allowed"
 
 
@@ -845,21 +868,21 @@ def simulate_decode(
     take up to ``jitter_ms``. No output tokens give an empty list.
 
     Raises:
-        TypeError: a count is not an integer, or a time is not a number.
-        ValueError: a negative count or time, NaN, infinity, or jitter larger than
-            the step itself.
+        TypeError: a count or the seed is not an integer, or a time is not a number.
+        ValueError: a negative count, seed or time, a count above 2**53, NaN,
+            infinity, or jitter larger than the step itself.
 
     >>> simulate_decode(100, 3, jitter_ms=0.0)
     [48.0, 66.0, 84.0]
     """
-    n = args.integer("output_tokens", output_tokens)
-    read = args.integer("prompt_tokens", prompt_tokens)
+    n = args.count("output_tokens", output_tokens)
+    read = args.count("prompt_tokens", prompt_tokens)
     clock = args.real("fixed_ms", fixed_ms, 0.0, args.LARGEST)
     pace, step = prefill_ms_per_token, decode_ms_per_token
     clock += read * args.real("prefill_ms_per_token", pace, 0.0, args.LARGEST)
     step = args.real("decode_ms_per_token", step, 0.0, args.LARGEST)
     jitter = args.real("jitter_ms", jitter_ms, 0.0, step)
-    rng = random.Random(seed)
+    rng = random.Random(args.integer("seed", seed))
     times = [clock] if n else []
     for _ in range(n - 1):
         clock += step + rng.uniform(-jitter, jitter)
@@ -878,10 +901,11 @@ def tpot_ms(token_times_ms: Sequence[float]) -> float:
     >>> tpot_ms([48.0, 66.0, 84.0])
     18.0
     """
-    if isinstance(token_times_ms, Sequence) and not len(token_times_ms):
-        return math.nan
     name, most = "token_times_ms", args.LARGEST
-    times = args.reals(name, token_times_ms, at_least=0.0, at_most=most)
+    given = args.items(name, token_times_ms, empty=True)
+    if not given:
+        return math.nan
+    times = args.reals(name, given, at_least=0.0, at_most=most)
     if any(after < before for before, after in pairwise(times)):
         raise ValueError(f"token_times_ms: expected times in order; got {times!r}")
     return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else math.nan
@@ -915,8 +939,8 @@ class PriceSnapshot:
 
     def call_usd(self, prompt_tokens: int, output_tokens: int) -> float:
         """Return the price in USD of one call."""
-        read = args.integer("prompt_tokens", prompt_tokens)
-        written = args.integer("output_tokens", output_tokens)
+        read = args.count("prompt_tokens", prompt_tokens)
+        written = args.count("output_tokens", output_tokens)
         usd = read * self.input_usd_per_million
         usd += written * self.output_usd_per_million
         return usd / 1e6
@@ -1009,13 +1033,14 @@ def choose_mechanism(
     answer.
 
     Raises:
+        TypeError: ``answers`` is no mapping from the keys of questions.
         ValueError: a key that is no question, or a question that comes up without
             one of its answers.
 
     >>> choose_mechanism({"rules": False, "data": True})
     (<Mechanism.QUERY: 'SQL or typed API'>, [('rules', 'no'), ('data', 'yes')])
     """
-    for key in answers:
+    for key in args.mapping("answers", answers):
         if key not in QUESTIONS:
             expected = f"expected keys among {list(QUESTIONS)}"
             raise ValueError(f"answers: {expected}; got {key!r}")
@@ -1024,11 +1049,11 @@ def choose_mechanism(
     while not isinstance(at, Mechanism):
         given, branches = answers.get(at), QUESTIONS[at].branches
         answer = ("no", "yes")[given] if isinstance(given, bool) else given
-        if answer not in branches:
+        if not isinstance(answer, str) or answer not in branches:
             expected = f"expected one of {list(branches)}"
-            raise ValueError(f"answers[{at!r}]: {expected}; got {given!r}")
-        trail.append((at, str(answer)))
-        at = branches[str(answer)]
+            raise ValueError(f"answers[{at!r}]: {expected}; {args.found(given)}")
+        trail.append((at, answer))
+        at = branches[answer]
     return at, trail
 
 
@@ -1040,7 +1065,7 @@ class AgentProposal:
     ``baseline`` names the best design without one, and ``baseline_right`` says for
     each measured case whether it got it right. ``next_action`` maps an observation
     to the action it calls for; ``listed_in_advance`` says whether all observations
-    are known before the run.
+    are known before the run. TypeError names a field of another type.
     """
 
     name: str
@@ -1049,15 +1074,24 @@ class AgentProposal:
     next_action: Mapping[str, str]
     listed_in_advance: bool
 
+    def __post_init__(self) -> None:
+        args.plain(self)
+        args.mapping("baseline_right", self.baseline_right, bool)
+        args.mapping("next_action", self.next_action, str)
+
 
 def agent_objections(proposal: AgentProposal) -> list[str]:
     """Return what the two tests hold against a proposal; an empty list is a pass.
+
+    Raises:
+        TypeError: ``proposal`` is none.
 
     >>> next_action = {"a": "go", "b": "stop"}
     >>> agent_objections(AgentProposal("x", "y", {"z": False}, next_action, False))
     []
     """
     found = []
+    args.instance("proposal", proposal, AgentProposal)
     if not proposal.baseline.strip() or not proposal.baseline_right:
         found.append("counterfactual baseline: no measured design without an agent")
     elif all(proposal.baseline_right.values()):
@@ -1206,6 +1240,7 @@ class ReleaseContract:
     def __post_init__(self) -> None:
         args.real("human_rate", self.human_rate, 0.0, 1.0)
         args.real("max_edit_rate", self.max_edit_rate, 0.0, 1.0)
+        args.text("fallback", self.fallback)
 
 
 def release_decision(
@@ -1222,18 +1257,20 @@ def release_decision(
     abstained from.
 
     Raises:
-        TypeError, ValueError: a pair that is no count out of a count.
+        TypeError: ``contract`` is none, or a pair is no pair of counts.
+        ValueError: a pair that is no count out of a count.
 
     >>> counts = {"golden": (500, 500), "abstained": (9, 9), "edited": (1, 5)}
     >>> release_decision(ReleaseContract(0.9), **counts)
     'ship'
     """
-    low, _ = wilson_interval(*golden)
-    for pair in (abstained, edited):
-        wilson_interval(*pair)  # refuses counts that cannot be
-    if edited[1] and edited[0] / edited[1] > contract.max_edit_rate:
+    args.instance("contract", contract, ReleaseContract)
+    low, _ = wilson_interval(*args.out_of("golden", golden))
+    fired, unsupported = args.out_of("abstained", abstained)
+    edits, drafts = args.out_of("edited", edited)
+    if drafts and edits / drafts > contract.max_edit_rate:
         return "roll back"
-    fires = abstained[0] == abstained[1] > 0
+    fires = fired == unsupported > 0
     return "ship" if fires and low >= contract.human_rate else "hold"
 
 
@@ -1244,6 +1281,10 @@ class AgencyBudgetMemo:
 
     ``rungs`` are the mechanism steps bought on top of the baseline. The increment
     is computed from them.
+
+    Raises:
+        TypeError: a field has the wrong type.
+        ValueError: a number is negative, NaN or infinite.
 
     >>> one, ship = (Rung("call", 1, 0, 0.5, 1),), ReleaseContract(human_rate=0.9)
     >>> memo = AgencyBudgetMemo("f", "o", "b", {}, one, 800, 200, 3, ship, "us", 30)
@@ -1265,6 +1306,12 @@ class AgencyBudgetMemo:
     call_cost: float = 0.02
     reviewer_cost_per_minute: float = 1.0
 
+    def __post_init__(self) -> None:
+        args.plain(self)
+        args.mapping("authority", self.authority, Permission, type(None))
+        args.instances("rungs", self.rungs, Rung)
+        args.instance("release", self.release, ReleaseContract)
+
     @property
     def increment_usd(self) -> float:
         """USD per task over the baseline."""
@@ -1281,19 +1328,25 @@ def memo_problems(
     A claimed increment must agree to the cent. The deadline is held against
     ``simulate_decode`` at its defaults; put your own measurement there.
 
+    Raises:
+        TypeError: ``memo`` is none, or ``claimed_usd`` is not a number.
+        ValueError: ``claimed_usd`` is NaN.
+
     >>> one, ship = (Rung("call", 1, 0, 0.5, 1),), ReleaseContract(human_rate=0.9)
     >>> memo = AgencyBudgetMemo("f", "o", "b", {}, one, 800, 200, 3, ship, "us", 30)
     >>> memo_problems(memo, claimed_usd=0.50)
     ['increment: claimed 0.50 USD, computed 0.52 USD']
     """
+    args.instance("memo", memo, AgencyBudgetMemo)
     found = [
         f"{name}: empty"
         for name in ("outcome", "baseline", "owner")
         if not getattr(memo, name).strip()
     ]
     computed = memo.increment_usd
-    if claimed_usd is not None and abs(claimed_usd - computed) >= 0.005:
-        price = f"claimed {claimed_usd:.2f} USD, computed {computed:.2f} USD"
+    claim = computed if claimed_usd is None else claimed_usd
+    if abs(args.real("claimed_usd", claim) - computed) >= 0.005:
+        price = f"claimed {claim:.2f} USD, computed {computed:.2f} USD"
         found.append(f"increment: {price}")
     ttft_s = simulate_decode(memo.prompt_cap_tokens, 1)[0] / 1000
     if ttft_s > (limit := memo.ttft_deadline_s):
@@ -1306,11 +1359,15 @@ def memo_problems(
 def memo_markdown(memo: AgencyBudgetMemo) -> str:
     """Return the memo as one page of Markdown, with what it computes filled in.
 
+    Raises:
+        TypeError: ``memo`` is none.
+
     >>> one, ship = (Rung("call", 1, 0, 0.5, 1),), ReleaseContract(human_rate=0.9)
     >>> memo = AgencyBudgetMemo("f", "o", "b", {}, one, 800, 200, 3, ship, "us", 30)
     >>> memo_markdown(memo).splitlines()[5]
     '- **Increment.** +0.52 USD a task for call'
     """
+    args.instance("memo", memo, AgencyBudgetMemo)
     grants = "; ".join(
         f"{act}: L{p.level} {p.name}" if p else f"{act}: not granted"
         for act, p in memo.authority.items()

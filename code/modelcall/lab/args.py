@@ -10,21 +10,31 @@ from __future__ import annotations
 import math
 import reprlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import fields
 from numbers import Integral, Real
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 __all__ = [
     "LARGEST",
+    "LARGEST_COUNT",
     "TOTAL_TOLERANCE",
+    "count",
     "distribution",
     "found",
+    "inside",
+    "instance",
     "instances",
     "integer",
     "integers",
     "items",
+    "mapping",
+    "out_of",
+    "outcome",
+    "plain",
+    "range_tables",
     "real",
     "reals",
     "text",
@@ -33,6 +43,8 @@ __all__ = [
 ]
 
 LARGEST = sys.float_info.max  # as a bound, it shuts the infinities out
+
+LARGEST_COUNT = 2**53  # up to here a float tells each integer from the next, so that rates stay exact
 
 # How far from 1 the sum of a distribution may lie. A softmax in float64 over 200,000 tokens is off by
 # about 1e-14; a vector that forgot a token, or was rounded for print, is off by far more than this.
@@ -45,7 +57,10 @@ def found(value: object) -> str:
     >>> found([0.5] * 100_000)
     'got [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, ...]'
     """
-    return f"got {reprlib.repr(value)}"
+    try:
+        return f"got {reprlib.repr(value)}"
+    except ValueError:  # Python writes out no integer of more than some thousand digits
+        return f"got {type(value).__name__}, too large to show"
 
 
 def integer(name: str, value: object, *, at_least: int = 0, at_most: int | None = None) -> int:
@@ -65,6 +80,50 @@ def integer(name: str, value: object, *, at_least: int = 0, at_most: int | None 
         bounds = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
         raise ValueError(f"{name}: expected an integer {bounds}; {found(value)}")
     return number
+
+
+def count(name: str, value: object) -> int:
+    """Return ``value`` as an ``int`` from 0 to ``LARGEST_COUNT``, so that arithmetic in floats is safe.
+
+    Raises:
+        TypeError: not an integer.
+        ValueError: negative, or too large.
+
+    >>> count("trials", 4)
+    4
+    """
+    return integer(name, value, at_most=LARGEST_COUNT)
+
+
+def out_of(name: str, pair: object) -> tuple[int, int]:
+    """Return a pair of counts, the first of them out of the second.
+
+    Raises:
+        TypeError: not a pair of integers.
+        ValueError: a negative or too large count, or more than there are.
+
+    >>> out_of("golden", (46, 50))
+    (46, 50)
+    """
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TypeError(f"{name}: expected a pair, how many out of how many; {found(pair)}")
+    whole = count(f"{name}[1]", pair[1])
+    return integer(f"{name}[0]", pair[0], at_most=whole), whole
+
+
+def outcome(name: str, value: object) -> int:
+    """Return 1 for what equals 1, such as True, and 0 for what equals 0.
+
+    Raises:
+        ValueError: anything else, of whatever type.
+
+    >>> outcome("right", True)
+    1
+    """
+    # An array compares member by member, so it is neither; like every mutable value it has no hash.
+    if not isinstance(value, Hashable) or value not in (0, 1):
+        raise ValueError(f"{name}: expected 0 or 1; {found(value)}")
+    return 1 if value == 1 else 0
 
 
 def real(name: str, value: object, at_least: float = -math.inf, at_most: float = math.inf) -> float:
@@ -88,6 +147,18 @@ def real(name: str, value: object, at_least: float = -math.inf, at_most: float =
     return number
 
 
+def inside(value: object, low: float, high: float) -> bool:
+    """Say whether ``value`` is a number inside the closed range; what is no number lies outside.
+
+    >>> inside(25, 0, 25), inside("25", 0, 25)
+    (True, False)
+    """
+    try:
+        return low <= real("value", value) <= high
+    except (TypeError, ValueError):
+        return False
+
+
 def items(name: str, values: object, *, empty: bool = False) -> list[object]:
     """Return the members of an iterable as a list. A string counts as one value, not as its letters.
 
@@ -100,10 +171,28 @@ def items(name: str, values: object, *, empty: bool = False) -> list[object]:
     """
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{name}: expected a sequence of values; {found(values)}")
-    members = list(values)
+    try:
+        iterator = iter(values)
+    except TypeError:  # a NumPy array without dimensions says that it can be iterated, and cannot
+        raise TypeError(f"{name}: expected a sequence of values; {found(values)}") from None
+    members = list(iterator)
     if not members and not empty:
         raise ValueError(f"{name}: expected at least one value; {found(values)}")
     return members
+
+
+def instance(name: str, value: object, kind: type[T]) -> T:
+    """Return ``value`` if it is of the type.
+
+    Raises:
+        TypeError: it is not.
+
+    >>> instance("score", 1, int)
+    1
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}: expected a {kind.__name__}; {found(value)}")
+    return value
 
 
 def instances(name: str, values: object, kind: type[T]) -> tuple[T, ...]:
@@ -115,12 +204,8 @@ def instances(name: str, values: object, kind: type[T]) -> tuple[T, ...]:
     >>> instances("scores", [1, 2], int)
     (1, 2)
     """
-    checked: list[T] = []
-    for i, value in enumerate(items(name, values, empty=True)):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name}[{i}]: expected a {kind.__name__}; {found(value)}")
-        checked.append(value)
-    return tuple(checked)
+    members = enumerate(items(name, values, empty=True))
+    return tuple(instance(f"{name}[{i}]", value, kind) for i, value in members)
 
 
 def reals(
@@ -223,3 +308,65 @@ def text_pairs(name: str, values: object) -> list[tuple[str, str]]:
         left, right = (text(f"{name}[{i}]", side) for side in value)
         pairs.append((left, right))
     return pairs
+
+
+def mapping(name: str, values: object, *kinds: type) -> Mapping[str, Any]:
+    """Return a mapping, possibly an empty one, whose keys are texts and whose values are of one of the types.
+
+    Without ``kinds`` its values may be anything.
+
+    Raises:
+        TypeError: not a mapping, a key that is no string, or a value of another type.
+        ValueError: a key that holds a lone surrogate.
+
+    >>> mapping("right", {"easy": True}, bool)
+    {'easy': True}
+    """
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name}: expected a mapping; {found(values)}")
+    for key, value in values.items():
+        text(f"{name}, a key", key)
+        if kinds and not isinstance(value, kinds):
+            expected = " or ".join(kind.__name__ for kind in kinds)
+            raise TypeError(f"{name}[{reprlib.repr(key)}]: expected {expected}; {found(value)}")
+    return values
+
+
+def range_tables(name: str, tables: object) -> None:
+    """Check a mapping from texts to mappings from texts to closed ranges (low, high).
+
+    Raises:
+        TypeError: not such mappings, or a range that is no pair of numbers.
+        ValueError: a NaN, or a range whose low end is above its high end.
+
+    >>> range_tables("granted", {"read": {"id": (1, 999)}})
+    """
+    for key, table in mapping(name, tables).items():
+        place = f"{name}[{reprlib.repr(key)}]"
+        for inner, pair in mapping(place, table).items():
+            where = f"{place}[{reprlib.repr(inner)}]"
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError(f"{where}: expected a range (low, high); {found(pair)}")
+            real(f"{where}[1]", pair[1], at_least=real(f"{where}[0]", pair[0]))
+
+
+def plain(record: Any) -> None:
+    """Check the fields of a dataclass that it declares as plain ``str``, ``int``, ``float`` or ``bool``.
+
+    They are held to a text, a ``count``, a finite number of at least 0, and a bool. Fields of other types
+    are left to the caller.
+
+    Raises:
+        TypeError: a field of another type than its own.
+        ValueError: a text that holds a lone surrogate; a number that is negative, NaN or infinite.
+    """
+    for field in fields(record):
+        name, value = field.name, getattr(record, field.name)
+        if field.type is str:
+            text(name, value)
+        elif field.type is int:
+            count(name, value)
+        elif field.type is float:
+            real(name, value, 0.0, LARGEST)
+        elif field.type is bool:
+            instance(name, value, bool)
