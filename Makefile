@@ -16,6 +16,8 @@ help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(PY):
+	@case "$$($(PYTHON) --version 2>&1 || true)" in "Python "*) ;; \
+	  *) echo "make: PYTHON=$(PYTHON) is no Python; try: make PYTHON=python3.12" >&2; exit 1;; esac
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "make: needs Python 3.11 or newer, found $$($(PYTHON) --version 2>&1 | sed 's/.*: //;q'); try: make PYTHON=python3.12" >&2; exit 1; }
 	@echo "==> making $(VENV) with $$($(PYTHON) --version)"
@@ -64,7 +66,7 @@ test-long: $(DEV)  ## the big budgets: long fuzzing and mutation runs
 bench: $(PY)  ## install the benchmark peers into .venv-bench and run scripts/bench/$(NAME).py
 	@test -n "$(NAME)" || { echo "make: name a benchmark: make bench NAME=x; there are: $$(cd scripts/bench && ls *.py 2>/dev/null | sed 's/\.py$$//' | tr '\n' ' ')" >&2; exit 2; }
 	@test -f "scripts/bench/$(NAME).py" || { echo "make: no benchmark scripts/bench/$(NAME).py" >&2; exit 2; }
-	@test -d .venv-bench || $(PYTHON) -m venv .venv-bench
+	@test -d .venv-bench || $(PY) -m venv .venv-bench
 	@.venv-bench/bin/python -m pip install --disable-pip-version-check --quiet --progress-bar off -c requirements/dev.txt -e '.[bench]'
 	@.venv-bench/bin/python scripts/bench/$(NAME).py $(ARGS)
 

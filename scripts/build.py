@@ -36,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     renderer = args.renderer or ("quarto" if shutil.which("quarto") else "embedded")
     try:
         _refuse_output(root, output)
+        _refuse_inventory(args.inventory, output)
         if args.serve:
             return serve(root, output, args.port, lambda: _build(renderer, root, output))
         _build(renderer, root, output)
@@ -49,6 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
                 write_atomic(Path(args.inventory), text.encode())
     except BuildError as error:
         print(_report(error), file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"build: {_place(error, output)}: {error.strerror or error}", file=sys.stderr)
         return 1
     return 0
 
@@ -75,6 +79,24 @@ def _refuse_output(root: Path, output: Path) -> None:
         raise BuildError(
             [f"--output: {output} has files that no build made; name a new folder, or empty this one first"]
         )
+
+
+def _refuse_inventory(name: str | None, output: Path) -> None:
+    """An inventory is a file in a folder that is there, or that the build is about to make."""
+    if name is None or name == "-":
+        return
+    path = Path(name).resolve()
+    if path.is_dir():
+        raise BuildError([f"--inventory: {path} is a folder; name a file"])
+    if not path.parent.is_dir() and path.parent != output:
+        raise BuildError([f"--inventory: {path.parent} is no folder; name a file in one that exists"])
+
+
+def _place(error: OSError, output: Path) -> Path:
+    """What the system could not read or write; the output folder where it was its temporary neighbour."""
+    path = Path(error.filename) if isinstance(error.filename, str) else output
+    temporary = path.parent == output.parent and path.name.startswith(f".{output.name}-")
+    return output if temporary else path
 
 
 def _made_by_a_build(index: Path) -> bool:

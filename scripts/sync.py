@@ -208,16 +208,21 @@ def stems(names: Sequence[str], root: Path) -> list[str]:
     """Return the pages that the arguments name, or all pages.
 
     Raises:
-        BookError: an argument names no page.
+        BookError: there are no pages, or an argument names none of them.
     """
     folder = root / "chapters"
+    if not folder.is_dir():
+        raise BookError(f"{folder}: no such folder; expected the book's pages in it")
     every = sorted({path.stem for path in folder.glob("*") if path.suffix in {".md", ".ipynb"}})
     if not names:
         return every
     chosen = []
     for name in names:
         stem = Path(name).name.removesuffix(".md").removesuffix(".ipynb")
-        if stem not in every:
+        # A path may start at the root, as the messages write it, or where the command is run.
+        near = {(start / name).resolve().parent for start in (root, Path.cwd())}
+        outside = Path(name).name != name and folder.resolve() not in near
+        if stem not in every or outside:
             raise BookError(f"{name}: expected one of the pages {', '.join(every) or '(there are none)'}")
         chosen.append(stem)
     return list(dict.fromkeys(chosen))

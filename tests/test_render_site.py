@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -20,8 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.render.sample import SVG, write
 
+from build import main as build_main
 from render.links import broken_links, inventory
-from render.pandoc import Pandoc
+from render.pandoc import Pandoc, write_atomic
 from render.problems import BuildError
 from render.site import build, swap
 from render.source import _preformatted
@@ -95,6 +97,57 @@ def test_inventory_goes_to_a_file_or_to_stdout(book: Path, tmp_path: Path) -> No
         "target": "chapters/one.html#fig-curve",
         "text": "Figure 1.3",
     }
+
+
+def test_an_inventory_is_a_file_in_a_folder_that_exists(book: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    before = snapshot(tmp_path)
+    for target, named in ((folder, folder), (tmp_path / "no" / "x.json", tmp_path / "no")):
+        done = run("--root", book, "--renderer", "embedded", "--inventory", target)
+        assert done.returncode == 1 and "Traceback" not in done.stderr
+        assert f"--inventory: {named} is " in done.stderr
+    assert snapshot(tmp_path) == before
+    assert not (tmp_path / "no").exists() and not list(folder.iterdir())
+    inside = book / "_book" / "x.json"
+    assert run("--root", book, "--renderer", "embedded", "--inventory", inside).returncode == 0
+    assert "chapters/two.html" in json.loads(inside.read_text(encoding="utf-8"))
+
+
+def test_what_the_system_refuses_is_one_line_with_its_path(book: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine", encoding="utf-8")
+    done = run("--root", book, "--renderer", "embedded", "--output", notes / "site")
+    assert done.returncode == 1
+    assert re.fullmatch(rf"build: {re.escape(str(notes))}(/site)?: \S.*\n", done.stderr), done.stderr
+    shutil.rmtree(book / ".quarto")
+    (book / ".quarto").write_text("mine", encoding="utf-8")
+    before = snapshot(tmp_path)
+    done = run("--root", book, "--renderer", "embedded")
+    assert done.returncode == 1
+    assert re.fullmatch(rf"build: {re.escape(str(book / '.quarto'))}\S*: \S.*\n", done.stderr), done.stderr
+    assert snapshot(tmp_path) == before
+
+
+def test_the_output_folder_is_named_and_not_its_temporary_neighbour(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(prefix: str, dir: Path) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied", str(dir / f"{prefix}abc"))
+
+    monkeypatch.setattr("render.site.tempfile.mkdtemp", refuse)
+    arguments = ["--root", str(book), "--renderer", "embedded", "--output", str(tmp_path / "site")]
+    assert build_main(arguments) == 1
+    assert capsys.readouterr().err == f"build: {tmp_path / 'site'}: Permission denied\n"
+
+
+def test_a_file_that_cannot_be_put_in_place_leaves_no_other(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        write_atomic(tmp_path / "folder", b"1")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    write_atomic(tmp_path / "x", b"1")
+    assert snapshot(tmp_path) == {"x": b"1"}
 
 
 def test_a_failed_build_leaves_the_site(book: Path) -> None:

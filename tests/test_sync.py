@@ -132,6 +132,41 @@ def fails(book: Book, capsys: pytest.CaptureFixture[str], *arguments: str) -> st
     return capsys.readouterr().err
 
 
+def test_a_book_without_pages_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--check"], []):
+        assert sync.main(arguments, tmp_path) == 1
+        assert capsys.readouterr().err.startswith(f"sync: {tmp_path / 'chapters'}: no such folder")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_path_outside_the_book_is_refused(
+    synced: Book, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = synced.root / "elsewhere" / "chapters"
+    other.mkdir(parents=True)
+    (other / "01-one.md").write_text("# Mine {#sec-mine}\n", encoding="utf-8")
+    before = synced.files()
+    capsys.readouterr()
+    for name in (
+        str(other / "01-one.md"),
+        "elsewhere/chapters/01-one.md",
+        "../01-one.md",
+        "01-one/01-one.md",
+    ):
+        assert synced.sync(name) == 1
+        assert f"sync: {name}: expected one of the pages 01-one" in capsys.readouterr().err
+    assert synced.files() == before
+    monkeypatch.chdir(synced.root / "chapters")
+    for name in (
+        "chapters/01-one.md",
+        str(synced.text_path),
+        "01-one.ipynb",
+        "01-one",
+        "../chapters/01-one.md",
+    ):
+        assert synced.sync(name) == 0
+
+
 def test_new_text_makes_an_executed_notebook(book: Book) -> None:
     assert book.sync() == 0
     notebook = book.notebook

@@ -28,8 +28,11 @@ def write_atomic(path: Path, data: bytes) -> None:
     """Write ``data`` beside ``path`` and rename it into place, so that no reader sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(data)
-    temporary.replace(path)
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 @dataclass
