@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,11 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="no make on
 
 def make(folder: Path, python: str, *flags: str) -> subprocess.CompletedProcess[str]:
     command = ["make", "-f", str(MAKEFILE), *flags, f"PYTHON={python}", ".venv/bin/python"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False)
+    # Under `make test` the flags of the outer make would come along and change what this one prints.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, encoding="utf-8", check=False
+    )
 
 
 @pytest.mark.parametrize("python", ["no-such-python", "true", "false", "echo", "cat", ""])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -190,8 +191,11 @@ def test_an_error_inside_the_model_is_a_500_and_no_more(caplog: pytest.LogCaptur
         decoder.forward = lambda *_, **__: 1 / 0  # type: ignore[method-assign,assignment]
         for stream in (True, False):
             answer = server.chat("something new", stream=stream)
-            assert answer.json()["error"]["code"] == "internal_error", answer.text
-            assert "ZeroDivisionError" in answer.json()["error"]["message"]
+            # A stream that has begun has sent its status: the error is then its last event.
+            last = answer.text.strip().rpartition("data: ")[2]
+            error = json.loads(last)["error"]
+            assert error["code"] == "internal_error", answer.text
+            assert "ZeroDivisionError" in error["message"]
         decoder.forward = broken  # type: ignore[method-assign]
         assert server.chat().status_code == 200
     assert "a request failed" in caplog.text

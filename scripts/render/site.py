@@ -51,6 +51,9 @@ class _Draft:
     cited: list[str] = field(default_factory=list)
 
 
+_SLASHES = re.compile(r"^\s*//.*\n", re.M)
+
+
 def build(root: Path, output: Path | None = None, cache: Path | None = None) -> Result:
     """Build the book at ``root`` into ``output`` (default: ``_book`` in it).
 
@@ -199,11 +202,17 @@ def _pages(book: Book, site: list[Built]) -> dict[str, str]:
 
 
 def _css() -> str:
-    return palette_css() + (_ASSETS / "book.css").read_text(encoding="utf-8")
+    return palette_css() + _without_comments("book.css")
+
+
+def _without_comments(name: str) -> str:
+    """An asset without its comments, which are for those who edit it: whole lines of //, and /* blocks */."""
+    text = (_ASSETS / name).read_text(encoding="utf-8")
+    return re.sub(r"/\*.*?\*/\n?", "", text, flags=re.S) if name.endswith(".css") else _SLASHES.sub("", text)
 
 
 def _files(book: Book, drafts: list[_Draft], site: list[Built], problems: Problems) -> dict[str, bytes]:
-    files = {"assets/book.css": _css().encode(), "assets/book.js": (_ASSETS / "book.js").read_bytes()}
+    files = {"assets/book.css": _css().encode(), "assets/book.js": _without_comments("book.js").encode()}
     index = [e for b in site for e in search.entries(b.page.output, search.words(b.label), b.body)]
     files["assets/search-index.js"] = search.script(index).encode()
     for draft in drafts:

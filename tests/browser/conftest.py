@@ -84,7 +84,9 @@ def served(site: Path) -> Iterator[str]:
         thread.join()
 
 
-@pytest.fixture(scope="session")
+# For a module and not for the session: while it is open, Playwright keeps an event loop running in this
+# thread, and a test of something else that starts its own would find it there.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     path = chromium()
     if path is None:
