@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import re
+from abc import ABC, abstractmethod
 from typing import Any
 
 from .config import Page
@@ -28,7 +29,7 @@ _QUARTO_CLASS = re.compile(
 )
 
 
-class Boxes(Walker):
+class Boxes(Walker, ABC):
     """The half of a page's transformation that deals with divs and spans."""
 
     def __init__(
@@ -44,14 +45,14 @@ class Boxes(Walker):
         self.problems.add(self.source.where(self.cell, needle), message)
 
     # What the other half (``transform``) provides.
-    def float_div(self, identifier: str, attr: list[Any], content: list[Node]) -> list[Node]:
-        raise NotImplementedError
+    @abstractmethod
+    def float_div(self, identifier: str, attr: list[Any], content: list[Node]) -> list[Node]: ...
 
-    def grid(self, columns: str, body: list[Node]) -> list[Node]:
-        raise NotImplementedError
+    @abstractmethod
+    def grid(self, columns: str, body: list[Node]) -> list[Node]: ...
 
-    def attribute_words(self, text: str) -> list[Node]:
-        raise NotImplementedError
+    @abstractmethod
+    def attribute_words(self, text: str) -> list[Node]: ...
 
     def on_div(self, node: Node) -> list[Node] | None:
         attr, content = node["c"]
