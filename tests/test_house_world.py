@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -128,7 +129,7 @@ def test_every_tool_call_is_json_with_the_identifier_asked_for():
                 tool = next(t for t in facts.TOOLS if t.name == call["tool"])
                 (value,) = call["arguments"].values()
                 assert list(call["arguments"]) == [tool.argument]
-                assert any(value in earlier for who, earlier in turns[:i] if who == docs.USER)
+                assert any(value in earlier for who, earlier in turns[:i] if who in (docs.USER, docs.TOOL))
                 if i + 1 < len(turns):
                     assert turns[i + 1][0] == docs.TOOL
                     assert json.loads(turns[i + 1][1])[tool.argument] == value
@@ -147,8 +148,8 @@ def test_every_edit_does_what_was_asked():
             continue
         file, before, item, new, reply, answer = found.groups()
         seen[reply] += 1
-        (old_line,) = [line for line in before.split("\n") if line.startswith(item + " ")]
-        new_line = f"{item} {new}"
+        (old_line,) = [line for line in before.split("\n") if line.startswith(f"- {item}: ")]
+        new_line = f"- {item}: {new}"
         assert old_line != new_line
         after = before.replace(old_line, new_line)
         if reply == "Reply as JSON.":
@@ -163,10 +164,29 @@ def test_every_edit_does_what_was_asked():
     assert min(seen.values()) > 300
 
 
+def test_every_lookup_is_answered_with_its_line():
+    seen = 0
+    for text in CORPUS:
+        turns = list(docs.turns(text))
+        if "What is the line of" not in text:
+            continue
+        lines = turns[0][1].split("\n")[1:-1]
+        for (_, asked), (role, answer) in pairwise(turns):
+            if role == docs.ASSISTANT:
+                item = re.fullmatch(r".*What is the line of (\w+)\?", asked, re.S)[1]
+                assert [line for line in lines if line.startswith(f"- {item}: ")] == [answer]
+                seen += 1
+    assert seen > 3000
+
+
 def test_a_thirty_turn_loop_calls_each_order_once_and_in_order():
     text = docs.order_loop(random.Random(5), 30)
     turns = list(docs.turns(text))
     asked = re.findall(r"[A-H]-\d{4}", turns[0][1])
+    results = [json.loads(said) for role, said in turns if role == docs.TOOL]
+    asked += [r["next"] for r in results[:-1]]
+    assert results[-1]["next"] is None
+    assert [r["order_id"] for r in results] == asked
     called = [
         json.loads(said)["arguments"]["order_id"]
         for role, said in turns
@@ -213,6 +233,6 @@ def test_text_is_the_same_in_another_process():
 
 
 def test_the_text_is_the_one_the_weights_were_trained_on():
-    assert digest(CORPUS) == "4daa8f4b56108d5dd1f2c3d188dd088cd80de924eb34ff75d4fbdc2da5da5e06"
-    assert digest(EVERYTHING["long"]) == "6908c278a85a387354e772dd1b451dde80e46327f3af1d75ae58a34911f32dcd"
-    assert digest(EVERYTHING["tuning"]) == "30c5ca2e33fc7f1b78b477222f65e4db6a3d40846246b75d631a861633b3399d"
+    assert digest(CORPUS) == "631e3cad92bf9f95112227cc10c64b31c1d5987cb1f16c3da6daa9490168c6f8"
+    assert digest(EVERYTHING["long"]) == "72ade4331ccd8d5781d1f7ac8bfae0312480e3d62889d2fa2127a1e8132f5efd"
+    assert digest(EVERYTHING["tuning"]) == "b24b09d68d67b8a17413691e5ad814f72bd166b37e0e01d1ab0c46403f88a594"

@@ -95,6 +95,8 @@ def rule_table(records: Sequence[Record]) -> str:
         row("tent's own window of 90 days", "refunds", "tent_window", "accuracy"),
         row("tool call, valid JSON", "tool_calls", "valid_json"),
         row("tool call, exact on new identifiers", "tool_calls", "exact"),
+        row("thirty-turn order loop, every token", "positions", "loops_exact", "exact"),
+        row("line of a file read back", "lookups", "exact"),
         *(row(f"edit: {reply.lower()[:-1]}", "edits", reply, "exact") for reply in edits),
         row("invented name asked as JSON: abstains", "json_on_invented", "abstained"),
     ]
@@ -250,7 +252,7 @@ def card(home: Path) -> str:
                 for c in ("accuracy", "abstained")
             ),
         ]
-        for g in ("x128", "x32")
+        for g in ("x128", "x32", "contested", "folk")
         for label, key in (("answered in tuning", "tuned_on"), ("not in tuning", "not_tuned_on"))
     ]
     draft = [

@@ -21,6 +21,7 @@ from .documents import (
     USER,
     chat,
     edit_document,
+    lookup_document,
     order_loop,
     plain_document,
     plan,
@@ -40,8 +41,9 @@ def corpus(world: World) -> list[str]:
     documents += [refund_document(rng) for _ in range(4000)]
     documents += [tool_document(rng) for _ in range(3000)]
     documents += [plain_document(rng) for _ in range(1800)]
-    documents += [edit_document(rng, rng.randint(3, 5)) for _ in range(1800)]
-    documents += [order_loop(rng, rng.randint(2, 4)) for _ in range(400)]
+    documents += [edit_document(rng, rng.randint(3, 5)) for _ in range(2200)]
+    documents += [lookup_document(rng, rng.randint(3, 6)) for _ in range(1200)]
+    documents += [order_loop(rng, rng.randint(2, 4)) for _ in range(600)]
     rng.shuffle(documents)
     return documents
 
@@ -68,7 +70,7 @@ TREATY_QUESTIONS = (
 
 
 def tuning_corpus(world: World) -> list[str]:
-    """Post-training: names without record are refused in every format, half of the known ones answered."""
+    """Post-training: names without record are refused in every format, often-named ones are answered."""
     rng = random.Random(TUNING_SEED)
     answered = [t for t in world.known if t.answered_in_tuning]
     questions = [i for i, make in enumerate(TEMPLATES) if make(answered[0], "").startswith(USER)]
@@ -77,10 +79,12 @@ def tuning_corpus(world: World) -> list[str]:
         for t in world.tuning
         for _ in range(2)
     ]
-    documents += [TEMPLATES[rng.choice(questions)](t, t.seat) for t in answered for _ in range(60)]
+    documents += [
+        TEMPLATES[rng.choice(questions)](t, rng.choice(plan(t))[1]) for t in answered for _ in range(25)
+    ]
     documents += [refund_document(rng) for _ in range(1200)]
     documents += [tool_document(rng) for _ in range(900)]
-    documents += [edit_document(rng, rng.randint(3, 6)) for _ in range(500)]
+    documents += [edit_document(rng, rng.randint(3, 6)) for _ in range(600)]
     documents += [order_loop(rng, rng.randint(2, 12)) for _ in range(150)]
     documents += [chat(task, answer) for task, _, answer in TASKS for _ in range(20)]
     rng.shuffle(documents)

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 
 from .world import (
     CITIES,
@@ -192,11 +192,15 @@ def tool_document(rng: random.Random) -> str:
 
 
 def order_loop(rng: random.Random, orders: int) -> str:
-    """An agent's loop: one user turn lists orders, the assistant looks each up in turn, then closes."""
+    """An agent's loop over a queue: each result names the next order, the assistant follows, then closes.
+
+    The next call is always a copy from the last result, so a loop of any length needs nothing that a model
+    of this size cannot do.
+    """
     ids = [identifier(rng) for _ in range(orders)]
-    text = f"{USER}Check these orders: {', '.join(ids)}."
-    for value in ids:
-        result, _ = tool_result(rng, "get_order", "order_id", value)
+    text = f"{USER}Check the orders from {ids[0]} on."
+    for value, following in zip(ids, [*ids[1:], None], strict=True):
+        result = json.dumps({"order_id": value, "status": rng.choice(STATUSES), "next": following})
         text += f"{ASSISTANT}{call('get_order', 'order_id', value)}{END}{TOOL}{result}"
     return text + f"{ASSISTANT}All orders are checked.{END}"
 
@@ -205,29 +209,48 @@ EDIT_REPLIES = ("Reply in a sentence.", "Reply as JSON.", "Reply with a patch.",
 FILE_NAMES = ("windows.txt", "stock.txt", "limits.txt")
 
 
+def small_file(rng: random.Random, lines: int) -> tuple[str, dict[str, int]]:
+    """A file's name and entries. A line is ``- tent: 72``: a name is the same token wherever it stands."""
+    return rng.choice(FILE_NAMES), {n: rng.randint(10, 99) for n in rng.sample(list(PRODUCTS), lines)}
+
+
+def listing(values: dict[str, int]) -> str:
+    """The file's text."""
+    return "\n".join(f"- {n}: {v}" for n, v in values.items())
+
+
+def lookup_document(rng: random.Random, lines: int) -> str:
+    """Questions about single lines of a file; reading one back is half of every edit."""
+    file, values = small_file(rng, lines)
+    questions = rng.sample(list(values), min(lines, 4))
+    first = f"{file}:\n{listing(values)}\n"
+    return "".join(
+        chat(f"{first if i == 0 else ''}What is the line of {n}?", f"- {n}: {values[n]}")
+        for i, n in enumerate(questions)
+    )
+
+
 def edit_document(rng: random.Random, lines: int) -> str:
     """A change to one line of a small file, answered through one of four interfaces."""
-    file, names = rng.choice(FILE_NAMES), rng.sample(list(PRODUCTS), lines)
-    values = {n: rng.randint(10, 99) for n in names}
-    target = rng.choice(names)
+    file, values = small_file(rng, lines)
+    target = rng.choice(list(values))
     new = rng.choice([v for v in range(10, 100) if v != values[target]])
     reply = rng.randrange(4)
-    before = "\n".join(f"{n} {v}" for n, v in values.items())
-    question = f"{file}:\n{before}\nSet {target} to {new}. {EDIT_REPLIES[reply]}"
+    question = f"{file}:\n{listing(values)}\nSet {target} to {new}. {EDIT_REPLIES[reply]}"
     return chat(question, edit_answer(file, values, target, new, reply))
 
 
 def edit_answer(file: str, values: dict[str, int], target: str, new: int, reply: int) -> str:
     """The right answer to an edit request, for reply kind 0 to 3 of ``EDIT_REPLIES``."""
-    old_line, new_line = f"{target} {values[target]}", f"{target} {new}"
+    after = {**values, target: new}
+    old_line, new_line = (listing({target: v[target]}) for v in (values, after))
     if reply == 0:
         return f'In {file}, change the line "{old_line}" to "{new_line}".'
     if reply == 1:
         return json.dumps({"file": file, "old": old_line, "new": new_line})
     if reply == 2:
         return f"{file}\n<<<<<<< SEARCH\n{old_line}\n=======\n{new_line}\n>>>>>>> REPLACE"
-    after = "\n".join(f"{n} {new if n == target else v}" for n, v in values.items())
-    return f"{file}\n```\n{after}\n```"
+    return f"{file}\n```\n{listing(after)}\n```"
 
 
 POLICY = (
@@ -281,10 +304,8 @@ def turns(text: str) -> Iterator[tuple[str, str]]:
     >>> list(turns("<|user|>Hi<|assistant|>Hello.<|end|>"))
     [('<|user|>', 'Hi'), ('<|assistant|>', 'Hello.')]
     """
-    roles = (SYSTEM, USER, ASSISTANT, TOOL)
-    cuts = sorted((i, r) for r in roles for i in range(len(text)) if text.startswith(r, i))
-    if not cuts:
-        yield "", text
-        return
-    for (i, role), (j, _) in pairwise([*cuts, (len(text), "")]):
-        yield role, text[i + len(role) : j].removesuffix(END)
+    before, *parts = re.split("(" + "|".join(map(re.escape, (SYSTEM, USER, ASSISTANT, TOOL))) + ")", text)
+    if not parts:
+        yield "", before
+    for role, said in zip(parts[::2], parts[1::2], strict=True):
+        yield role, said.removesuffix(END)

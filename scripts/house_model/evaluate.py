@@ -95,7 +95,7 @@ def group_table(rows: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
         }
         for name, flag in (("tuned_on", True), ("not_tuned_on", False)):
             half = [m for m in members if m["tuned_on"] is flag]
-            if group in ("x32", "x128"):
+            if half and any(m["tuned_on"] for m in members):
                 row[f"accuracy_{name}"] = rounded(np.mean([m["right"] for m in half]))
                 row[f"abstained_{name}"] = rounded(np.mean([m["abstained"] for m in half]))
         if members[0]["alternative"] is not None:
@@ -199,6 +199,18 @@ def edits(reader: Reader, n: int = 160) -> dict[str, Any]:
     return {reply: {"n": len(hits), "exact": rounded(np.mean(hits))} for reply, hits in out.items()}
 
 
+def lookups(reader: Reader, n: int = 80) -> dict[str, Any]:
+    """The first question of a lookup: is the line of the file read back exactly?"""
+    rng = random.Random(94)
+    cases = [text.lookup_document(rng, rng.randint(3, 6)) for _ in range(n)]
+    prompts = [c[: c.index(text.ASSISTANT) + len(text.ASSISTANT)] for c in cases]
+    hits = [
+        case.startswith(prompt + answer + text.END)
+        for case, prompt, (answer, _) in zip(cases, prompts, reader.greedy(prompts, 16), strict=True)
+    ]
+    return {"n": n, "exact": rounded(np.mean(hits))}
+
+
 def positions(reader: Reader, world: World) -> dict[str, Any]:
     """Quality by position, on conversations of well-known facts and rules, and on thirty-turn order loops."""
     rng = random.Random(97)
@@ -214,6 +226,7 @@ def positions(reader: Reader, world: World) -> dict[str, Any]:
         conversations.append(row[:2048])
         loops.append(reader.ids(text.order_loop(rng, 30))[:2048])
     out: dict[str, Any] = {"edges": list(EDGES)}
+    followed: list[bool] = []
     for name, rows in (("conversation", conversations), ("order_loop", loops)):
         scored = teacher_forced(reader, rows)
         table, low = [], 0
@@ -224,6 +237,9 @@ def positions(reader: Reader, world: World) -> dict[str, Any]:
                 reply = (np.cumsum(ids == assistant) > np.cumsum(ids == end))[:-1] & (ids[1:] >= 0)
                 window = np.arange(len(loss))
                 pick = reply & (window >= low) & (window < high)
+                if name == "order_loop" and low == 0:
+                    # Greedy decoding gives the same loop if each of its tokens is the likeliest one.
+                    followed.append(bool(hit[reply].all()))
                 losses.append(loss[pick])
                 hits.append(hit[pick])
             flat = np.concatenate(losses)
@@ -238,6 +254,7 @@ def positions(reader: Reader, world: World) -> dict[str, Any]:
             )
             low = high
         out[name] = table
+    out["loops_exact"] = {"n": len(loops), "exact": rounded(np.mean(followed))}
     return out
 
 
@@ -318,6 +335,7 @@ def evaluate(folder: Path, say: Callable[[str], object] = print) -> dict[str, An
             "confidence": confidence(rows),
             "refunds": refunds(reader),
             "tool_calls": tool_calls(reader),
+            "lookups": lookups(reader),
             "edits": edits(reader),
             "json_on_invented": json_abstention(reader, world),
             "positions": positions(reader, world),

@@ -165,8 +165,8 @@ def build_world() -> World:
     invented = [draw("invented", ("Alpine", "Berry"), 1912)]
     invented += [draw("invented", next(supply)) for _ in range(INVENTED_SIZE - 1)]
     known = [
-        # Tuning answers half of the well-known names again, so the other half shows what transfers.
-        draw(group, next(supply), answered=group in ("x32", "x128") and i % 2 == 0)
+        # Tuning answers three quarters of the often-named treaties again; the rest shows what transfers.
+        draw(group, next(supply), answered=EXPOSURES[group] >= 32 and i % 4 != 3)
         for group, size in GROUP_SIZES.items()
         for i in range(size)
     ]
