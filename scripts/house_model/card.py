@@ -178,7 +178,7 @@ def hash_table(home: Path) -> str:
         [
             str(p.relative_to(home).as_posix()),
             f"{p.stat().st_size:,}",
-            f"`{hashlib.sha256(p.read_bytes()).hexdigest()}`",
+            f"`{sha256(p)}`",
         ]
         for p in files
     ]
@@ -216,6 +216,18 @@ def failures(records: Sequence[Record]) -> str:
     shown = base["refunds"]["out_of_range"]["examples"][:1]
     lines += [f"Asked about day {day}, the published base model says: “{answer}”" for day, answer in shown]
     return "\n".join(f"- {line}" for line in lines)
+
+
+def sha256(path: Path) -> str:
+    """Hex digest of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def write(path: Path, text: str) -> None:
+    """Write text with LF line ends, atomically."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8", newline="\n")
+    part.replace(path)
 
 
 def read(path: Path) -> Any:
@@ -304,6 +316,8 @@ def publish(folders: Sequence[Path], home: Path) -> None:
     (home / "records").mkdir(parents=True, exist_ok=True)
     for name in SHIPPED if folders else ():
         shutil.copyfile(folders[0] / name, home / name)
+    if folders:
+        write(home / "SHA256SUMS", "".join(f"{sha256(home / n)}  {n}\n" for n in sorted(SHIPPED)))
     for folder in folders:
         for kind in ("training", "evaluation"):
             seed = json.loads((folder / f"{kind}.json").read_text(encoding="utf-8"))["seed"]
@@ -317,9 +331,7 @@ def main(argv: list[str] | None = None) -> int:
         "folders", type=Path, nargs="*", help="trained and evaluated folders, the shipped seed first"
     )
     publish(parser.parse_args(argv).folders, HOME)
-    part = HOME / "README.md.part"
-    part.write_text(card(HOME), encoding="utf-8", newline="\n")
-    part.replace(HOME / "README.md")
+    write(HOME / "README.md", card(HOME))
     return 0
 
 

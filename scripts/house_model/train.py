@@ -62,7 +62,7 @@ class Stage:
 
 STAGES = (
     Stage("base-short", 0, HOUSE, None, "corpus", 256, 8, 2000, 2e-3, 0.25),
-    Stage("base-again", 5, HOUSE, "base-short", "corpus", 256, 8, 1400, 2e-3, 0.25),
+    Stage("base-again", 5, HOUSE, "base-short", "corpus", 256, 8, 2200, 2e-3, 0.25),
     Stage("base", 1, HOUSE, "base-again", "long", 2048, 2, 200, 8e-4, 0.9),
     Stage("tuned", 2, HOUSE, "base", "tuning", 512, 6, 220, 5e-4, 0.4),
     Stage("draft-short", 3, DRAFT, None, "corpus", 256, 16, 700, 4e-3, 0.25),
