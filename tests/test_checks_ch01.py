@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 import notebooks
-from modelcall.checks import ch01 as check
 from modelcall.ch01 import (
     LADDER,
     PERMISSIONS,
@@ -34,10 +33,11 @@ from modelcall.ch01 import (
     softmax,
     train_bpe,
 )
+from modelcall.checks import ch01 as check
 from modelcall.checks.grading import Exercise
 
 EXERCISES: dict[str, Exercise] = {
-    name: value for name, value in vars(check).items() if isinstance(value, Exercise)
+    name: value for name, value in sorted(vars(check).items()) if isinstance(value, Exercise)
 }
 Answers = list[Callable[..., Any]]
 Wrongs = list[tuple[Callable[..., Any], str]]
@@ -270,7 +270,7 @@ WRONG_3: Wrongs = [
     (reached, "its probability is"),
     (lambda o, p, s: list(keyed(o, p, s).values()), "expected a dict"),
     (lambda o, p, s: keyed(o[:-1], p, s), "every name needs one"),
-    (lambda o, p, s: {n: "not" for n in o}, "expected the index"),
+    (lambda o, p, s: dict.fromkeys(o, "not"), "expected the index"),
     (lambda o, p, s: {n: len(p) for n in o}, "expected the index"),
     (printing(keyed), "return it"),
     (raising, "raises KeyError"),

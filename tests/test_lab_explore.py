@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import html5lib
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import Markdown
-from IPython.utils.capture import capture_output
 
 from modelcall.lab import bundle, results, style, tables
 from modelcall.lab.controls import MAX_STATES, make_control
@@ -25,21 +24,24 @@ from modelcall.lab.packing import pack, unpack
 relaxed = settings(deadline=None, derandomize=True, max_examples=60)
 
 
+mpl.use("agg")  # before a test pretends to be a notebook, whose backend it would ask for
+plt.close(plt.figure())
+SHOWN: list[dict[str, Any]] = []
+
+
 @pytest.fixture
-def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A notebook's shell, as ``explore`` looks for it."""
-    made = InteractiveShell()
-    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: made)
-    yield
-    made.history_manager.end_session() if made.history_manager else None
+def shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook, as ``explore`` looks for one; what it displays is in ``SHOWN``."""
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", object)
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: SHOWN.append(data))
 
 
 def shown(work: Callable[[], object]) -> dict[str, Any]:
     """The bundle of the one output of ``work``."""
-    with capture_output() as captured:
-        work()
-    [output] = captured.outputs
-    return dict(output.data)
+    SHOWN.clear()
+    work()
+    [data] = SHOWN
+    return data
 
 
 def page_of(data: dict[str, Any]) -> str:
@@ -132,7 +134,8 @@ def test_what_is_packed_comes_back(texts: list[str]) -> None:
 
 
 def test_what_states_share_is_written_once() -> None:
-    texts = [f"<svg>{'<path d="M 0 0"/>' * 100}<b>{i}</b><b>{i}</b></svg>" for i in range(100)]
+    frame = '<path d="M 0 0"/>' * 100
+    texts = [f"<svg>{frame}<b>{i}</b><b>{i}</b></svg>" for i in range(100)]
     packed = pack(texts)
     assert len(packed["t"]) == 1 and packed["t"][0].count(0) == 2  # one column for both places
     assert len(json.dumps(packed)) < 1.8 * len(texts[0])

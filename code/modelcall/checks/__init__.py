@@ -29,4 +29,4 @@ def titles() -> dict[str, str]:
         if module.startswith("ch") and module[2:].isdigit():
             names = vars(importlib.import_module(f"{__name__}.{module}"))
             found |= {value.number: value.title for value in names.values() if isinstance(value, Exercise)}
-    return found
+    return dict(sorted(found.items(), key=lambda entry: [int(part) for part in entry[0].split(".")]))
