@@ -213,6 +213,7 @@ def _without_comments(name: str) -> str:
 
 def _files(book: Book, drafts: list[_Draft], site: list[Built], problems: Problems) -> dict[str, bytes]:
     files = {"assets/book.css": _css().encode(), "assets/book.js": _without_comments("book.js").encode()}
+    files |= {f"assets/{name}": _without_comments(name).encode() for name in ("interact.css", "interact.js")}
     index = [e for b in site for e in search.entries(b.page.output, search.words(b.label), b.body)]
     files["assets/search-index.js"] = search.script(index).encode()
     for draft in drafts:
