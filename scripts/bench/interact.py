@@ -119,7 +119,8 @@ def main() -> int:
         "one state, drawn and packed": figure(1000 * sum(seconds) / 120, "ms"),
     }
     # The peers of the page's own table are others.
-    shown = table(figures).rsplit("\n\n", 1)[0] + "\n\nPeers: a bare change of style (moves); states written out."
+    peers = "Peers: a bare change of style (moves); the states written out (weights)."
+    shown = f"{table(figures).rsplit(chr(10) * 2, 1)[0]}\n\n{peers}"
     print(json.dumps(figures, indent=1) if options.json else shown)
     return 0
 
