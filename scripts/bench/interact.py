@@ -23,9 +23,11 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-from page import figure, table
 from playwright.sync_api import sync_playwright
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.page import figure, table
 from modelcall.ch01 import softmax
 from modelcall.lab import bundle, style
 from modelcall.lab.explore import explore
