@@ -68,12 +68,12 @@ def _one(part: object, name: str) -> State:
         data = base64.b64encode(raw.encode()).decode()
         live = f'<img alt="" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
         return State(f'<div class="drawing">{page_svg(raw, name)}</div>', live, "", True)
-    if isinstance(part, Real) and not isinstance(part, bool):
+    if isinstance(part, bool):
+        part = "yes" if part else "no"
+    if isinstance(part, Real):
         part = str(part) if isinstance(part, Integral) else f"{float(part):.4g}"
         page = f'<p class="explore-number">{part}</p>'
         return State(page, page, part)
-    if isinstance(part, bool):
-        part = "yes" if part else "no"
     markdown = getattr(part, "data", None)  # IPython.display.Markdown
     if isinstance(markdown, str) and hasattr(part, "_repr_markdown_"):
         return _text_state(markdown_html(markdown))
