@@ -1,4 +1,4 @@
-"""Sliders, predictions, exercises, the progress page: by keyboard, at every size, from disk, without storage."""
+"""Sliders, predictions, exercises, progress: by keyboard, at every size, from disk, without storage."""
 
 from __future__ import annotations
 

@@ -68,14 +68,15 @@ def _one(part: object, name: str) -> State:
         data = base64.b64encode(raw.encode()).decode()
         live = f'<img alt="" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
         return State(f'<div class="drawing">{page_svg(raw, name)}</div>', live, "", True)
-    if isinstance(part, Real) and not isinstance(part, bool):
-        part = str(part) if isinstance(part, Integral) else f"{float(part):.4g}"
-        return State(*[f'<p class="explore-number">{part}</p>'] * 2, part)
     if isinstance(part, bool):
         part = "yes" if part else "no"
-    data = getattr(part, "data", None)  # IPython.display.Markdown
-    if isinstance(data, str) and hasattr(part, "_repr_markdown_"):
-        return _text_state(markdown_html(data))
+    if isinstance(part, Real):
+        part = str(part) if isinstance(part, Integral) else f"{float(part):.4g}"
+        page = f'<p class="explore-number">{part}</p>'
+        return State(page, page, part)
+    markdown = getattr(part, "data", None)  # IPython.display.Markdown
+    if isinstance(markdown, str) and hasattr(part, "_repr_markdown_"):
+        return _text_state(markdown_html(markdown))
     if not isinstance(part, str):
         raise TypeError(f"fn: expected a figure, number, text or Markdown; {args.found(part)}")
     if _TABLE.match(part):
