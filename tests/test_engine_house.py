@@ -36,10 +36,12 @@ def test_equals_the_training_framework(name: str, dtype: type, vectors: Any) -> 
         expected = vectors[f"{stage}/{prompts}"]
         found = model.forward(ids[None], model.cache(len(ids)), positions="all")[0][at]
         assert np.abs(found - expected).max() < 1e-4
-        last, _ = model.prefill(ids.tolist())
-        assert at[-1] == len(ids) - 1 and np.abs(last - expected[-1]).max() < 1e-4
+        assert at[-1] == len(ids) - 1
         prompts += 1
     assert prompts >= 8 and len(ids) > 1000
+    # The longest again, as it is read in practice: block by block, with logits of its last position only.
+    last, _ = model.prefill(ids.tolist())
+    assert np.abs(last - expected[-1]).max() < 1e-4
 
 
 def test_shapes_are_those_of_the_house() -> None:

@@ -165,6 +165,29 @@ def test_closing_a_stream_stops_the_loop() -> None:
         assert server.metric("modelcall_decode_steps_total") < 300
 
 
+def test_giving_up_in_asyncio_stops_the_loop() -> None:
+    """A task that is cancelled, and a client's own timeout, hang up, streamed or not."""
+    with serving(step_s=0.01) as server:
+
+        async def run() -> None:
+            http = httpx.AsyncClient(trust_env=False)
+            async with openai.AsyncOpenAI(
+                base_url=server.url + "/v1", api_key="none", http_client=http, max_retries=0
+            ) as client:
+                question: Any = {"model": "scripted", "messages": [{"role": "user", "content": "long"}]}
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(client.chat.completions.create(**question, max_tokens=400), 0.2)
+                with pytest.raises(openai.APITimeoutError):
+                    await client.chat.completions.create(**question, max_tokens=400, timeout=0.2)
+
+        asyncio.run(run())
+        server.until(
+            lambda: server.metric('modelcall_cancelled_total{reason="disconnect"}') == 2,
+            "both to be given up",
+        )
+        assert server.metric("modelcall_decode_steps_total") < 300
+
+
 def test_deadlines_are_not_retried() -> None:
     with serving(step_s=0.01) as server, client_of(server, max_retries=3) as client:
         with pytest.raises(openai.InternalServerError) as late:

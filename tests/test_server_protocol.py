@@ -164,6 +164,10 @@ def test_what_is_no_complete_call(server: Running) -> None:
     assert cut["finish_reason"] == "length"
     with pytest.raises(json.JSONDecodeError):
         json.loads(cut["message"]["tool_calls"][0]["function"]["arguments"])
+    # A whole call whose end token there was no room for: the limit is what ended the reply.
+    whole = server.chat("order", tools=TOOLS, max_tokens=len(SCRIPT["order"])).json()["choices"][0]
+    assert whole["finish_reason"] == "length"
+    assert whole["message"]["tool_calls"][0]["function"]["arguments"] == '{"order_id": "A-1"}'
     other = server.chat("not an order", tools=TOOLS).json()["choices"][0]
     assert other["finish_reason"] == "stop" and other["message"]["content"] == SCRIPT["not an order"].decode()
     plain = server.chat("order").json()["choices"][0]

@@ -2,8 +2,9 @@
 
 ``python scripts/bench/model.py [--json FILE] [--quick]``. Each figure is the best of several runs, since
 whatever else the machine does only ever makes it slower; the median is printed beside it. The server runs in
-a process of its own, as it does for readers, and its figure is the difference of two times taken in the same
-run: a token over HTTP, streamed, and a token of the bare loop in the same sampler and stop rules. SmolLM2's
+a process of its own, as it does for readers, and its figure is the difference of two times taken one after
+the other: a token over HTTP and a token of the bare loop. A token is what a long reply takes beyond a reply
+of one token, divided by the tokens between: what a request costs but once is a figure of its own. SmolLM2's
 figures need ``modelcall fetch smollm2`` and are left out otherwise. Peers that are installed are measured
 beside: ``tokenizers`` for encoding.
 
@@ -214,36 +215,38 @@ def _server_figures(
         """Seconds to the first token, and seconds a token after it."""
         began = time.perf_counter()
         with client.stream("POST", "/v1/chat/completions", json=request | {"stream": True}) as answer:
-            arrivals = [time.perf_counter() for row in answer.iter_lines() if '"content":"' in row]
-        return arrivals[1] - began, (arrivals[-1] - arrivals[1]) / (DECODE_TOKENS - 1)
+            # The first event with content is the role's, which comes with the first token's.
+            arrivals = [time.perf_counter() for row in answer.iter_lines() if '"content":"' in row][1:]
+        return arrivals[0] - began, (arrivals[-1] - arrivals[0]) / (DECODE_TOKENS - 1)
 
-    def whole() -> float:
+    def whole(tokens: int) -> float:
+        """Seconds to a reply that is not streamed."""
         began = time.perf_counter()
-        client.post("/v1/chat/completions", json=request).raise_for_status()
-        return (time.perf_counter() - began) / DECODE_TOKENS
+        client.post("/v1/chat/completions", json=request | {"max_tokens": tokens}).raise_for_status()
+        return time.perf_counter() - began
 
-    bare, stream, plain, first = [], [], [], []
+    bare, stream, plain, first, once = [], [], [], [], []
     streamed()
+    whole(1)
     # In turns, so that a slow moment is slow for all of them.
     for _ in range(runs):
         bare.append(generate(model, prompt, DECODE_TOKENS))
         ttft, tpot = streamed()
         first.append(ttft)
         stream.append(tpot)
-        plain.append(whole())
-    overhead = [b - a for a, b in zip(bare, stream, strict=True)]
-    whole_overhead = [b - a for a, b in zip(bare, plain, strict=True)]
-    best = (min(stream) - min(bare)) * 1e3
+        once.append(whole(1))
+        plain.append((whole(DECODE_TOKENS) - once[-1]) / (DECODE_TOKENS - 1))
+
+    def added(served: list[float]) -> tuple[float, float]:
+        """Milliseconds above the bare loop: of the best runs, and the median of the pairs."""
+        pairs = [b - a for a, b in zip(bare, served, strict=True)]
+        return (min(served) - min(bare)) * 1e3, statistics.median(pairs) * 1e3
+
     return [
-        Figure("server: added to a token, streamed", best, statistics.median(overhead) * 1e3, "ms", 0.25),
-        Figure(
-            "server: added to a token, not streamed",
-            (min(plain) - min(bare)) * 1e3,
-            statistics.median(whole_overhead) * 1e3,
-            "ms",
-            0.25,
-        ),
+        Figure("server: added to a token, streamed", *added(stream), "ms", 0.25),
+        Figure("server: added to a token, not streamed", *added(plain), "ms", 0.25),
         duration("server: time to first token, prompt cached", first, None),
+        duration("server: a whole reply of one token", once, None),
         duration("server: time per output token, streamed", stream, None, min(bare) * 1e3),
     ]
 
@@ -272,7 +275,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="two runs of each; goals are not judged")
     arguments = parser.parse_args(argv)
     runs = 2 if arguments.quick else 7
-    load = f", load {os.getloadavg()[0]:.2f} before" if hasattr(os, "getloadavg") else ""
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    load = f", load {busy:.2f} before" if busy else ""
     versions = f"NumPy {np.__version__}, Python {platform.python_version()}"
     print(f"{platform.machine()}, {os.cpu_count()} cores{load}; {versions}")
     try:
@@ -280,6 +284,8 @@ def main(argv: list[str] | None = None) -> int:
     except ModelError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
+    if busy > 0.5:
+        print("bench: the machine is busy; the goals are those of an idle one", file=sys.stderr)
     print(f"{'figure':44} {'best':>11} {'median':>11} {'unit':6} {'goal':>8} {'peer':>11}  met")
     for figure in figures:
         goal = "" if figure.goal is None else f"{figure.goal:,g}"

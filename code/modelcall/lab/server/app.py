@@ -82,6 +82,8 @@ class App:
                 Exception: self._crash,
             },
         )
+        # A path with a slash too many is not there; a redirect would go wherever the Host header says.
+        self.asgi.router.redirect_slashes = False
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -322,6 +324,11 @@ async def _validated(request: Request, kind: type[Model]) -> Model:
     if kind_of_body != "application/json":
         raise errors.ApiError(
             415, f"the body must be application/json, not {kind_of_body!r}", code="unsupported_media_type"
+        )
+    packed = request.headers.get("content-encoding", "identity")
+    if packed.lower() != "identity":
+        raise errors.ApiError(
+            415, f"the body must not be compressed, found {packed!r}", code="unsupported_media_type"
         )
     try:
         data = pydantic_core.from_json(raw, allow_inf_nan=False)

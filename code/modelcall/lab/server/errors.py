@@ -77,13 +77,15 @@ def not_found(message: str, *, code: str, param: str | None = None) -> ApiError:
 
 
 def body_too_large(limit: int) -> ApiError:
-    """The body is over the limit: 413."""
-    return ApiError(413, f"the request body is larger than {limit} bytes", code="body_too_large")
+    """The body is over the limit: 413; whatever of it is still to come is not read."""
+    message = f"the request body is larger than {limit} bytes"
+    return ApiError(413, message, code="body_too_large", headers={"Connection": "close"})
 
 
 def body_too_slow(seconds: float) -> ApiError:
-    """The body did not arrive in time: 408."""
-    return ApiError(408, f"the request body did not arrive within {seconds:g} s", code="body_timeout")
+    """The body did not arrive in time: 408; the connection is of no further use."""
+    message = f"the request body did not arrive within {seconds:g} s"
+    return ApiError(408, message, code="body_timeout", headers={"Connection": "close"})
 
 
 def queue_full(waiting: int, retry_after_s: int) -> ApiError:

@@ -2,7 +2,8 @@
 
 Strict: a number in quotes is no number, an unknown field is an error that names it. What OpenAI's API
 has and this server cannot do is refused rather than ignored, unless it is set to the value that changes
-nothing. Fields that only concern a vendor's bookkeeping (``user``, ``store``, ...) are accepted.
+nothing. Fields that only concern a vendor's bookkeeping (``user``, ``store``, ...) are accepted. Of a key
+that stands twice in an object, the last counts, as in Python's own ``json``.
 """
 
 from __future__ import annotations
