@@ -202,17 +202,26 @@ def _pages(book: Book, site: list[Built]) -> dict[str, str]:
 
 
 def _css() -> str:
-    return palette_css() + _without_comments("book.css")
+    return palette_css() + _without_comments(_ASSETS / "book.css")
 
 
-def _without_comments(name: str) -> str:
+def _together(suffix: str) -> str:
+    """All assets of one kind as one file, the book's first: what is interactive brings files of its own."""
+    found = sorted(_ASSETS.glob(f"*{suffix}"), key=lambda path: (path.stem != "book", path.name))
+    return "".join(_without_comments(path) for path in found)
+
+
+def _without_comments(path: Path) -> str:
     """An asset without its comments, which are for those who edit it: whole lines of //, and /* blocks */."""
-    text = (_ASSETS / name).read_text(encoding="utf-8")
-    return re.sub(r"/\*.*?\*/\n?", "", text, flags=re.S) if name.endswith(".css") else _SLASHES.sub("", text)
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"/\*.*?\*/\n?", "", text, flags=re.S) if path.suffix == ".css" else _SLASHES.sub("", text)
 
 
 def _files(book: Book, drafts: list[_Draft], site: list[Built], problems: Problems) -> dict[str, bytes]:
-    files = {"assets/book.css": _css().encode(), "assets/book.js": _without_comments("book.js").encode()}
+    files = {
+        "assets/book.css": (palette_css() + _together(".css")).encode(),
+        "assets/book.js": _together(".js").encode(),
+    }
     index = [e for b in site for e in search.entries(b.page.output, search.words(b.label), b.body)]
     files["assets/search-index.js"] = search.script(index).encode()
     for draft in drafts:
