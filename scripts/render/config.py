@@ -24,6 +24,7 @@ _KNOWN = {
     "bibliography", "lang", "execute.enabled",
     "format.html.toc", "format.html.toc-depth", "format.html.number-sections", "format.html.code-copy",
     "format.html.code-fold", "format.html.html-math-method", "format.html.theme", "format.html.css",
+    "format.html.include-after-body",
 }  # fmt: skip
 
 

@@ -20,6 +20,14 @@ __all__ = ["Built", "Heading", "finish", "page_html"]
 _HEADING = re.compile(r"<h([1-6])( [^>]*?)?\bid=\"([^\"]+)\"([^>]*)>(.*?)</h\1>", re.S)
 
 
+# What readers turn or tick off brings its own sheet and script, to the pages that have it.
+_INTERACTIVE = re.compile(r'class="(?:explore|prediction|exercise-foot|progress)"')
+_INTERACT = Template(
+    '\n<link rel="stylesheet" href="${up}assets/interact.css">'
+    '\n<script src="${up}assets/interact.js" defer></script>'
+)
+
+
 @dataclass
 class Heading:
     level: int
@@ -83,6 +91,7 @@ def page_html(template: str, book: Book, site: list[Built], built: Built, css: s
         up=up,
         home=up + site[0].page.output,
         math=f'\n<link rel="stylesheet" href="{up}assets/math.css">' if "<math" in built.body else "",
+        interact=_INTERACT.substitute(up=up) if _INTERACTIVE.search(built.body) else "",
         navigation=_navigation(site, built),
         contents=_contents(book, built),
         body=built.body,

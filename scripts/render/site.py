@@ -205,12 +205,6 @@ def _css() -> str:
     return palette_css() + _without_comments(_ASSETS / "book.css")
 
 
-def _together(suffix: str) -> str:
-    """All assets of one kind as one file, the book's first: what is interactive brings files of its own."""
-    found = sorted(_ASSETS.glob(f"*{suffix}"), key=lambda path: (path.stem != "book", path.name))
-    return "".join(_without_comments(path) for path in found)
-
-
 def _without_comments(path: Path) -> str:
     """An asset without its comments, which are for those who edit it: whole lines of //, and /* blocks */."""
     text = path.read_text(encoding="utf-8")
@@ -218,10 +212,8 @@ def _without_comments(path: Path) -> str:
 
 
 def _files(book: Book, drafts: list[_Draft], site: list[Built], problems: Problems) -> dict[str, bytes]:
-    files = {
-        "assets/book.css": (palette_css() + _together(".css")).encode(),
-        "assets/book.js": _together(".js").encode(),
-    }
+    files = {f"assets/{path.name}": _without_comments(path).encode() for path in _ASSETS.glob("*.[cj]s*")}
+    files["assets/book.css"] = _css().encode()
     index = [e for b in site for e in search.entries(b.page.output, search.words(b.label), b.body)]
     files["assets/search-index.js"] = search.script(index).encode()
     for draft in drafts:
