@@ -44,6 +44,8 @@ class Built:
     chapter: str = ""
     last_run: dict[str, Any] = field(default_factory=dict)
     headings: list[Heading] = field(default_factory=list)
+    line: str = ""  # HTML below the title
+    twin: str = ""  # path of the Markdown twin in the site
 
     @property
     def title(self) -> str:
@@ -75,8 +77,13 @@ def finish(built: Built) -> None:
     built.body = compact(built.body)
 
 
-def page_html(template: str, book: Book, site: list[Built], built: Built, css: str = "") -> str:
-    """Fill the template for one page of the site; ``css`` is for a template that carries its own style."""
+def page_html(
+    template: str, book: Book, site: list[Built], built: Built, css: str = "", ebook: str = ""
+) -> str:
+    """Fill the template for one page of the site.
+
+    ``css`` is for a template that carries its own style, ``ebook`` the path of the EPUB if the site has it.
+    """
     page, up = built.page, built.page.up
     position = site.index(built) if built in site else -1
     previous = site[position - 1] if position > 0 else None
@@ -94,11 +101,17 @@ def page_html(template: str, book: Book, site: list[Built], built: Built, css: s
         interact=_INTERACT.substitute(up=up) if _INTERACTIVE.search(built.body) else "",
         navigation=_navigation(site, built),
         contents=_contents(book, built),
-        body=built.body,
+        body=built.body.replace("</h1>", f"</h1>\n{built.line}", 1) if built.line else built.body,
+        alternate=_alternate(up, built.twin),
+        ebook=f' <a href="{up}{ebook}" download>The book as EPUB</a>.' if ebook else "",
         foot=_last_run(built.last_run),
         neighbours=_neighbours(up, previous, following),
         css=css,
     )
+
+
+def _alternate(up: str, twin: str) -> str:
+    return f'\n<link rel="alternate" type="text/markdown" href="{up}{twin}">' if twin else ""
 
 
 def _link(up: str, target: Built, inner: str, extra: str = "") -> str:
