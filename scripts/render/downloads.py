@@ -54,5 +54,5 @@ def page_line(book: Book, page: Page, body: str, files: set[str]) -> str:
         if address := colab(book.repo_url, next(iter(there.values()))):
             parts.append(f'<a href="{address}">Open in Colab</a>')
     if not book.repo_url:
-        parts.append("in a checkout, <code>make lab</code> opens it")
+        parts.append("<code>make lab</code> in a checkout opens its notebook")
     return f'<p class="page-line">{" · ".join(parts)}</p>'

@@ -141,7 +141,9 @@ class Plain:
         if frame.tag == "figure":
             captions = [block for one in inner if one["t"] == "Caption" for block in one["c"]]
             content = [one for one in inner if one["t"] != "Caption"]
-            return [{"t": "Figure", "c": [[name, frame.classes, []], [None, captions], content]}]
+            figure: Node = {"t": "Figure", "c": [["", [], []], [None, captions], content]}
+            # Pandoc finds the id of a Div, not of a Figure, when it splits a book into files.
+            return [div(name, frame.classes, [figure]) if name else figure]
         if frame.attributes.get("role") == "tablist" or frame.tag == "button":
             return []
         if "equation" in frame.classes:
@@ -162,5 +164,31 @@ class Plain:
         """What a cell's own markup says without a script."""
         if "<noscript" in markup:
             markup = "".join(_NOSCRIPT.findall(markup))
-        blocks: list[Node] = self.pandoc.html_tree(_UNREAD.sub("", markup))["blocks"]
+        blocks: list[Node] = self.pandoc.html_tree(_with_ends(_UNREAD.sub("", markup)))["blocks"]
         return blocks
+
+
+def _with_ends(markup: str) -> str:
+    """Tables with the end tags of cells and rows, which HTML lets one leave out and Pandoc does not.
+
+    >>> _with_ends("<table><tr><th>T<th>U<tr><td>1<td>2</table>")
+    '<table><tr><th>T</th><th>U</th></tr><tr><td>1</td><td>2</td></tr></table>'
+    """
+    out: list[str] = []
+    cell = row = ""
+    for piece in re.split(r"(</?(?:t[dhr]|thead|tbody|tfoot|table)\b[^>]*>)", markup):
+        match = re.match(r"<(/?)(t[dhr]|thead|tbody|tfoot|table)\b", piece)
+        if match:
+            out.append(cell)
+            cell = ""
+            if match[2] not in ("td", "th"):
+                out.append(row)
+                row = ""
+            if match[2] in ("td", "th", "tr") and match[1]:
+                continue  # its end is written already
+            if match[2] in ("td", "th"):
+                cell = f"</{match[2]}>"
+            elif match[2] == "tr":
+                row = "</tr>"
+        out.append(piece)
+    return "".join([*out, cell, row])

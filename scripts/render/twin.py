@@ -51,7 +51,7 @@ class _Words(Walker):
     def on_span(self, node: Node) -> list[Node] | None:
         inner: list[Node] = self.walk(node["c"][1])
         if "margin-note" in node["c"][0][1]:
-            return [{"t": "Space"}, *strings("["), *inner, *strings("]")]
+            return [{"t": "Space"}, *strings("("), *inner, *strings(")")]
         return inner
 
     def on_figure(self, node: Node) -> list[Node] | None:
@@ -66,6 +66,9 @@ class _Words(Walker):
     def on_link(self, node: Node) -> list[Node] | None:
         (_, classes, _), content, (address, _) = node["c"]
         return self.walk(content) if "quarto-xref" in classes or address.startswith("#") else None
+
+    def on_image(self, node: Node) -> list[Node] | None:
+        return [{"t": "Image", "c": [["", [], []], *node["c"][1:]]}]
 
     def on_plain(self, node: Node) -> list[Node] | None:
         """A drawing stands in a block of its own; in a list's item the next block is not its line."""
@@ -84,8 +87,11 @@ def twin(page: Page, blocks: list[Node], transform: Transform, pandoc: Pandoc, w
         ]
 
     plain = _Words().walk(Plain(transform, pandoc, drawing).walk(blocks))
-    arguments = ["-t", _FORMAT, "--wrap=none", *works.arguments]
-    return pandoc.write(plain, arguments, works.meta, works.salt).encode()
+    # The list of works comes from Pandoc, in divs that it would write as HTML.
+    lists = bool(works.arguments) and "suppress-bibliography" not in works.meta
+    arguments = ["-t", _FORMAT + ("-raw_html" if lists else ""), "--wrap=none", *works.arguments]
+    text = pandoc.write(plain, arguments, works.meta, works.salt)
+    return text.replace("\xa0", " ").encode()
 
 
 def llms(book: Book, site: list[Built]) -> bytes:

@@ -330,6 +330,15 @@ TABSET = """\
 <p class="from-cell">Markup <b>from</b> a cell.</p>
 ```
 """
+EXPLORE = """\
+```{=html}
+<div class="explore"><div class="explore-controls"><label>T <input type="range" autocomplete="off" min="0" max="1" value="0" aria-valuetext="1.0"><span class="explore-value" aria-hidden="true">1.0</span></label></div>
+<div class="explore-result" role="status">one <b>0.5</b></div>
+<script type="application/json">{"c":[["1.0","2.0"]],"t":[["one <b>",0,"<\\/b>"]],"r":["0,0.5","0,0.7"]}</script>
+<noscript><style>.explore-controls{display:none}</style><div class="scroll"><table><thead><tr><th scope="col">T<th scope="col">result</thead><tbody><tr><td>1.0<td>one 0.5<tr><td>2.0<td>one 0.7</tbody></table></div></noscript></div>
+```
+"""
+
 
 TWICE = '''\
 def twice(x: float) -> float:
@@ -412,6 +421,7 @@ def one() -> list[Cell]:
             count=15,
         ),
         code(TWICE, count=16),
+        code("explore(f)", shown(text_markdown=EXPLORE), count=17),
         markdown("And @fig-both-1, @Tbl-cost, @lst-cell. [A cell](#fold-me)."),
     ]
 
