@@ -168,7 +168,7 @@ def test_links_to_notebooks_become_links_to_pages(pages: dict[str, str]) -> None
     assert '<a href="one.html#sec-inline">' in pages["chapters/two.html"]
     assert '<a href="notation.html#B-20tok">' in pages["chapters/two.html"]
     assert '<a href="chapters/one.html#sec-inline">' in pages["index.html"]
-    assert not re.search(r'href="[^"]*\.(ipynb|md)', "".join(pages.values()))
+    assert not re.search(r'<a [^>]*href="[^"]*\.(ipynb|md)', "".join(pages.values()))
 
 
 def test_drawings_are_inlined(result: Result, pages: dict[str, str]) -> None:
