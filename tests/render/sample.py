@@ -330,6 +330,28 @@ TABSET = """\
 <p class="from-cell">Markup <b>from</b> a cell.</p>
 ```
 """
+EXPLORE = """\
+```{=html}
+<div class="explore"><div class="explore-controls"><label>T <input type="range" autocomplete="off" min="0" max="1" value="0" aria-valuetext="1.0"><span class="explore-value" aria-hidden="true">1.0</span></label></div>
+<div class="explore-result" role="status">one <b>0.5</b></div>
+<script type="application/json">{"c":[["1.0","2.0"]],"t":[["one <b>",0,"<\\/b>"]],"r":["0,0.5","0,0.7"]}</script>
+<noscript><style>.explore-controls{display:none}</style><div class="scroll"><table><thead><tr><th scope="col">T<th scope="col">result</thead><tbody><tr><td>1.0<td>one 0.5<tr><td>2.0<td>one 0.7</tbody></table></div></noscript></div>
+```
+"""
+
+
+TWICE = '''\
+def twice(x: float) -> float:
+    """Return ``x`` two times.
+
+    Raises:
+        TypeError: ``x`` is no number.
+
+    >>> twice(2)
+    4
+    """
+    return 2 * x
+'''
 
 
 def one() -> list[Cell]:
@@ -398,6 +420,8 @@ def one() -> list[Cell]:
             "#| lst-label: lst-cell\n#| lst-cap: A cell as a *listing*\nx = 1",
             count=15,
         ),
+        code(TWICE, count=16),
+        code("explore(f)", shown(text_markdown=EXPLORE), count=17),
         markdown("And @fig-both-1, @Tbl-cost, @lst-cell. [A cell](#fold-me)."),
     ]
 
