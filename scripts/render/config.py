@@ -6,6 +6,7 @@ An unknown key is an error, because Quarto would obey it and this renderer would
 from __future__ import annotations
 
 import posixpath
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ __all__ = ["Book", "Page", "load"]
 _KNOWN = {
     "project.type", "project.output-dir", "project.render", "project.resources",
     "book.title", "book.subtitle", "book.author", "book.description", "book.chapters", "book.appendices",
-    "book.repo-url", "book.search",
+    "book.repo-url", "book.site-url", "book.search",
     "bibliography", "lang", "execute.enabled",
     "format.html.toc", "format.html.toc-depth", "format.html.number-sections", "format.html.code-copy",
     "format.html.code-fold", "format.html.html-math-method", "format.html.theme", "format.html.css",
@@ -64,6 +65,8 @@ class Book:
     toc_depth: int = 3
     code_fold: bool = False
     bibliography: str | None = None
+    site_url: str = ""  # with a slash at its end, or "" where the site's address is not known
+    repo_url: str = ""
     resources: list[str] = field(default_factory=list)
 
 
@@ -95,6 +98,7 @@ def load(root: Path, problems: Problems) -> Book:
     if (raw.get("execute") or {}).get("enabled"):
         problems.add(name, "execute.enabled: expected false; pages show the outputs stored in the notebooks")
     pages = _pages(root, book, problems)
+    site_url, repo_url = (_address(book, key, problems) for key in ("site-url", "repo-url"))
     problems.raise_if_any()
     bibliography = raw.get("bibliography")
     if bibliography and not (root / bibliography).is_file():
@@ -110,8 +114,19 @@ def load(root: Path, problems: Problems) -> Book:
         toc_depth=html.get("toc-depth", 3),
         code_fold=bool(html.get("code-fold", False)),
         bibliography=bibliography,
+        site_url=site_url and site_url + "/",
+        repo_url=repo_url,
         resources=(raw.get("project") or {}).get("resources", []),
     )
+
+
+def _address(book: dict[str, Any], key: str, problems: Problems) -> str:
+    """An address of the book without a slash at its end, "" if it has none."""
+    value = book.get(key) or ""
+    if value and not (isinstance(value, str) and re.fullmatch(r"https?://[^\s\"'<>#?]+", value)):
+        problems.add("_quarto.yml", f"book.{key}: expected an address such as https://example.org/book, found {value!r}")
+        return ""
+    return str(value).rstrip("/")
 
 
 def _unknown(node: Any, prefix: str) -> list[str]:
