@@ -5,7 +5,8 @@
     python scripts/build.py --inventory x.json   after a build, write what its pages say, to compare builds by
     python scripts/build.py --check-links        after a build, check every link of the site
 
-Both renderers read the same ``_quarto.yml``, Markdown and executed notebooks; neither runs a cell.
+Both renderers read the same ``_quarto.yml``, Markdown and executed notebooks; neither runs a cell. Beside the
+pages the site has the readers' notebooks and the package's wheel (``readers``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import readers
 from render.links import broken_links, inventory, site_pages
 from render.pandoc import write_atomic
 from render.problems import BuildError
@@ -115,7 +117,7 @@ def _report(error: BuildError) -> str:
 
 def _build(renderer: str, root: Path, output: Path) -> None:
     started = time.perf_counter()
-    pages = _quarto(root, output) if renderer == "quarto" else build(root, output).pages
+    pages = _quarto(root, output) if renderer == "quarto" else build(root, output, extra=readers.derive).pages
     seconds = time.perf_counter() - started
     name = "Quarto" if renderer == "quarto" else "the embedded renderer"
     print(f"built {pages} pages with {name} in {seconds:.2f} s", file=sys.stderr)
@@ -126,6 +128,7 @@ def _quarto(root: Path, output: Path) -> int:
     """Run Quarto. It ends with status 0 on unresolved references and broken links, so its log is read too."""
     if not shutil.which("quarto"):
         raise BuildError(["--renderer quarto: no quarto on PATH"])
+    beside = readers.files(root)
     staged = output.with_name(f".{output.name}-quarto")
     shutil.rmtree(staged, ignore_errors=True)
     where = os.path.relpath(staged, root)  # Quarto takes it as relative to the project
@@ -140,6 +143,8 @@ def _quarto(root: Path, output: Path) -> int:
         pages = site_pages(staged)
         if "index.html" not in pages:
             raise BuildError([f"quarto wrote no index.html into {staged.name}"])
+        for name, data in beside.items():
+            write_atomic(staged / name, data)
         put_in_place(staged, output)
     finally:
         shutil.rmtree(staged, ignore_errors=True)

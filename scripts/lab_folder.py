@@ -1,8 +1,8 @@
 """A reader's folder of notebooks: new ones are put in, edited ones are never overwritten.
 
-What was put in is remembered by a hash of its cells' sources, in a hidden file of the folder. A notebook whose
-sources still have that hash was run at most, and gives way to a newer one. Another is the reader's own work: it
-stays, and the newer one is laid beside it under a name of its own.
+What was put in is remembered by a hash of its cells' sources, in a hidden file of the folder. A notebook
+whose sources still have that hash was run at most, and gives way to a newer one. Another is the reader's own
+work: it stays, and the newer one is laid beside it under a name of its own.
 """
 
 from __future__ import annotations
@@ -72,4 +72,6 @@ def _memory(path: Path) -> dict[str, str]:
         found = json.loads(path.read_text(encoding="utf-8"))
         return {str(name): str(value) for name, value in found.items()}
     except (ValueError, AttributeError) as error:
-        raise BuildError([f"{path}: {error}; delete it, and edited notebooks are kept all the same"]) from error
+        raise BuildError(
+            [f"{path}: {error}; delete it, and edited notebooks are kept all the same"]
+        ) from error

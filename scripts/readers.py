@@ -1,11 +1,11 @@
 """Derive the readers' notebooks: the pages as plain Jupyter notebooks, complete and for students.
 
-    python scripts/readers.py --lab notebooks     put them into a folder to work in, without touching edited ones
+    python scripts/readers.py --lab notebooks     put them into a folder to work in; edited ones stay
     python scripts/readers.py --output out        write notebooks/ and wheels/ as the site publishes them
 
-``files`` is what the site's build calls. Sources are the executed twins in ``chapters/`` and the numbers that
-the embedded renderer gave them; nothing is run. A notebook has no Quarto syntax left, and its first cell finds
-the package or installs the published wheel.
+``derive`` is what the site's build calls. Sources are the executed twins in ``chapters/`` and the numbers
+that the embedded renderer gave them; nothing is run. A notebook has no Quarto syntax left, and its first cell
+finds the package or installs the published wheel.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from render.config import Book, Page, load
 from render.crossref import Register, kind_of
 from render.pandoc import Pandoc, write_atomic
 from render.problems import BuildError, Problems
-from render.site import _drafts, _nocite
+from render.site import _Draft, _drafts, _nocite
 from render.source import Source
 from render.tree import Node, Walker, html_block
 
-__all__ = ["COMPLETE", "STUDENT", "colab_address", "files", "main"]
+__all__ = ["COMPLETE", "STUDENT", "colab_address", "derive", "files", "forms", "main"]
 
 COMPLETE, STUDENT = "notebooks", "notebooks/student"
 BRANCH = "gh-pages"  # where the built site lies in the repository, for Colab's links
@@ -51,10 +51,12 @@ _QUARTO = re.compile(
     r"|\{#|\{\.|^#\||\[-?@|\{\{<|\{=\w+\}",
     re.M,
 )
-_FENCED = re.compile(r"^( {0,3}(?:> ?)*)(`{3,}|~{3,})[^\n]*\n.*?^\1\2[`~]*[ \t]*$|(`+)(?!`).+?(?<!`)\3(?!`)", re.M | re.S)
+_FENCED = re.compile(
+    r"^( {0,3}(?:> ?)*)(`{3,}|~{3,})[^\n]*\n.*?^\1\2[`~]*[ \t]*$|(`+)(?!`).+?(?<!`)\3(?!`)", re.M | re.S
+)
 
 
-def files(root: Path, cache: Path | None = None) -> dict[str, bytes]:
+def files(root: Path) -> dict[str, bytes]:
     """Everything that the site publishes beside its pages: notebooks in both forms, and the wheel.
 
     Raises:
@@ -62,29 +64,46 @@ def files(root: Path, cache: Path | None = None) -> dict[str, bytes]:
     """
     problems = Problems()
     book = load(root, problems)
-    cache = cache or root / ".quarto" / "embedded"
-    wheel = readers_setup.wheel(root, cache / "wheel")
-    _check_twins(book, problems)
-    pandoc = Pandoc(cache / "pandoc", root)
+    pandoc = Pandoc(root / ".quarto" / "embedded" / "pandoc", root)
     register = Register()
     drafts = _drafts(book, pandoc, register, problems)
     problems.raise_if_any()
-    made: dict[str, bytes] = {}
-    trees = [pandoc.tree(draft.source.text)[0]["blocks"] for draft in drafts]
-    works = [_cited(tree) for tree in trees]
-    cited = sorted({key for keys in works for key in keys})
-    for draft, tree, own in zip(drafts, trees, works, strict=True):
-        if draft.page.path.endswith(".ipynb"):
-            if own and book.bibliography:
-                tree = _with_citations(book, pandoc, tree, cited)
-            page = _Page(book, draft.source, draft.chapter, register, pandoc, problems)
-            page.read(tree, own)
-            for folder in page.folders():
-                made[f"{folder}/{page.name}"] = page.form(folder, wheel)
+    made = derive(book, drafts, register, pandoc, problems)
     problems.raise_if_any()
-    if wheel:
-        made[f"{readers_setup.FOLDER}/{wheel.name}"] = wheel.data
     return made
+
+
+def derive(
+    book: Book, drafts: Sequence[_Draft], register: Register, pandoc: Pandoc, problems: Problems
+) -> dict[str, bytes]:
+    """The same for a site that is being built: its pages are numbered, and its mistakes collected."""
+    wheel = readers_setup.wheel(book.root, pandoc.cache.with_name("wheel"))
+    made = {f"{readers_setup.FOLDER}/{wheel.name}": wheel.data} if wheel else {}
+    written = [draft for draft in drafts if draft.page.path.endswith(".ipynb")]
+    if problems.lines:  # nothing will be written, but the pages' links go somewhere
+        return made | {f"{form}/{Path(d.page.path).name}": b"" for d in written for form in forms(d.page)}
+    _check_twins(book, problems)
+    trees = {draft.page.path: pandoc.tree(draft.source.text)[0]["blocks"] for draft in drafts}
+    works = {path: _cited(tree) for path, tree in trees.items()}
+    cited = sorted({key for keys in works.values() for key in keys})
+    for draft in written:
+        tree, own = trees[draft.page.path], works[draft.page.path]
+        if own and book.bibliography:
+            tree = _with_citations(book, pandoc, tree, cited)
+        try:
+            page = _Page(book, draft.source, draft.chapter, register, pandoc, problems)
+        except BookError as error:
+            problems.add(draft.page.path, str(error))
+            continue
+        page.read(tree, own)
+        for form in forms(draft.page):
+            made[f"{form}/{page.name}"] = page.form(form, wheel)
+    return made
+
+
+def forms(page: Page) -> list[str]:
+    """The folders that have a page's notebook: an appendix has nothing to solve, so it is complete only."""
+    return [COMPLETE, STUDENT] if page.kind == "chapter" else [COMPLETE]
 
 
 def colab_address(repo_url: str, path: str) -> str:
@@ -107,7 +126,10 @@ def _check_twins(book: Book, problems: Problems) -> None:
             try:
                 found = sync.read_page(text.stem, book.root)
                 if found.text_cells != found.notebook_cells:
-                    problems.add(page.path, f"is not what {text.name} says: {sync.first_difference(found)}; run `make sync`")
+                    problems.add(
+                        page.path,
+                        f"is not what {text.name} says: {sync.first_difference(found)}; run `make sync`",
+                    )
             except BookError as error:
                 problems.add(page.path, str(error))
 
@@ -178,10 +200,6 @@ class _Page:
 
     # -- one form ------------------------------------------------------------------------------------------
 
-    def folders(self) -> list[str]:
-        """A chapter has both forms; an appendix has nothing to solve."""
-        return [COMPLETE, STUDENT] if self.source.page.kind == "chapter" else [COMPLETE]
-
     def form(self, folder: str, wheel: readers_setup.Wheel | None) -> bytes:
         student = folder == STUDENT
         drafts = readers_cells.plan(self.prose, self.twin.cells, student)
@@ -191,7 +209,10 @@ class _Page:
         self._check_names(drafts)
         self._write(drafts)
         cells = [self._cell(draft) for draft in drafts]
-        record: dict[str, Any] = {"form": "student" if student else "complete", "source": self.source.page.path}
+        record: dict[str, Any] = {
+            "form": "student" if student else "complete",
+            "source": self.source.page.path,
+        }
         if wheel:
             setup = readers_setup.first_cell(wheel, self.book.site_url, self._last_run())
             cells.insert(0, readers_cells.new_code("setup", setup))
@@ -214,7 +235,9 @@ class _Page:
         run = self.source.last_run
         for key in ("seconds", "date", "machine"):
             if key not in run:
-                self.problems.add(self.source.page.path, f"its record of the last run has no {key}; run `make sync`")
+                self.problems.add(
+                    self.source.page.path, f"its record of the last run has no {key}; run `make sync`"
+                )
         return {"seconds": 0, "date": "", "machine": "", **run}
 
     def _check_names(self, drafts: list[Draft]) -> None:
@@ -223,11 +246,12 @@ class _Page:
         for cell, name, giver in readers_cells.missing_names(drafts, gone):
             where = f"{self.source.page.path}, cell {cell}"
             self.problems.add(
-                where, f"reads {name!r}, which only the folded cell {giver} gives: a student's notebook has no such cell"
+                where,
+                f"reads {name!r}, which only the folded cell {giver} gives; a student has no such cell",
             )
 
     def _write(self, drafts: list[Draft]) -> None:
-        """Turn the drafts' blocks, and the Markdown among their outputs, into text: one run of Pandoc for all."""
+        """Turn the drafts' blocks, and the Markdown among their outputs, into text by one run of Pandoc."""
         jobs: list[list[Node]] = []
         targets: list[tuple[Draft, NotebookNode | None]] = []
         numbers = {cell.id: number for number, cell in enumerate(self.twin.cells, 1)}
@@ -237,12 +261,12 @@ class _Page:
                 jobs.append(draft.blocks)
                 continue
             shown = self.prose.shown.get(numbers[draft.id], [])
-            for output, blocks in zip(readers_cells.markdown_outputs(draft), shown, strict=False):
+            for output, blocks in zip(readers_cells.markdown_outputs(draft), shown, strict=True):
                 targets.append((draft, output))
                 jobs.append(blocks)
-        for (draft, output), text in zip(targets, self._texts(jobs), strict=True):
-            if output is not None:
-                readers_cells.set_markdown(output, text)
+        for (draft, shown_in), text in zip(targets, self._texts(jobs), strict=True):
+            if shown_in is not None:
+                readers_cells.set_markdown(shown_in, text)
             else:
                 draft.text = self._attached(draft, text)
 
@@ -281,23 +305,31 @@ class _Page:
                 if match := _QUARTO.search(_FENCED.sub("", text)):
                     line = text[: text.find(match[0])].count("\n") + 1
                     where = f"{self.source.page.path}, cell {cell.id}"
-                    self.problems.add(where, f"{folder}/{self.name}: {match[0]!r} is left in line {line} of the cell")
+                    self.problems.add(
+                        where, f"{folder}/{self.name}: {match[0]!r} is left in line {line} of the cell"
+                    )
             if cell.cell_type == "code" and re.search(r"^#\|", cell.source, re.M):
-                self.problems.add(f"{self.source.page.path}, cell {cell.id}", "an option line below the top of the cell")
+                self.problems.add(
+                    f"{self.source.page.path}, cell {cell.id}", "an option line below the top of the cell"
+                )
 
 
 def _markdown(cell: NotebookNode) -> list[str]:
     """What a front end shows of a cell as Markdown."""
     if cell.cell_type == "markdown":
         return [cell.source]
-    return [out.data["text/markdown"] for out in cell.get("outputs", []) if "text/markdown" in out.get("data", {})]
+    return [
+        out.data["text/markdown"] for out in cell.get("outputs", []) if "text/markdown" in out.get("data", {})
+    ]
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = notebooks.ROOT) -> int:
     """Run the command line; return its exit status."""
     parser = argparse.ArgumentParser(description="Derive the readers' notebooks.")
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--lab", metavar="FOLDER", help="a folder to work in; edited notebooks stay as they are")
+    where.add_argument(
+        "--lab", metavar="FOLDER", help="a folder to work in; edited notebooks stay as they are"
+    )
     where.add_argument("--output", metavar="FOLDER", help="write what the site publishes")
     options = parser.parse_args(arguments)
     try:

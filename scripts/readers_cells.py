@@ -1,9 +1,9 @@
 """The cells of a reader's notebook, from a page's pieces and its executed twin.
 
-Two forms. *Complete* keeps every code cell and its outputs; the code of a solution is a closed cell. *Student*
-has no outputs, and what is folded (solutions, answers) is text in ``<details>``, so that nothing of it is seen
-or run before it is asked for. In both, ``#|`` lines are gone: captions are text below the output, alternative
-texts a folded description.
+Two forms. *Complete* keeps every code cell and its outputs; the code of a solution is a closed cell.
+*Student* has no outputs, and what is folded (solutions, answers) is text in ``<details>``, so that nothing of
+it is seen or run before it is asked for. In both, ``#|`` lines are gone: captions are text below the output,
+alternative texts a folded description.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any
 from nbformat import NotebookNode
 
 import notebooks
-from readers_prose import Box, Piece, Prose, anchor, summary, wrapped
-from render.tree import Node, html_block, html_inline, plain_text, strings
+from readers_boxes import Box, wrapped
+from readers_prose import Piece, Prose
+from render.tree import Node, html_block, plain_text, strings
 
 __all__ = ["Draft", "markdown_outputs", "missing_names", "new_code", "plan", "set_markdown"]
 
@@ -156,7 +157,13 @@ def _code(part: _Part, student: bool) -> Iterator[Draft]:
 
 def new_code(identifier: str, source: str) -> NotebookNode:
     """A code cell that was not run; the whole notebook is validated later, which is many times as fast."""
-    cell = {"cell_type": "code", "id": identifier, "source": source, "outputs": [], "execution_count": None}
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "id": identifier,
+        "source": source,
+        "outputs": [],
+        "execution_count": None,
+    }
     return NotebookNode({**cell, "metadata": NotebookNode()})
 
 
@@ -180,8 +187,17 @@ def _code_cell(code: _Parts, student: bool) -> NotebookNode:
     if not student:
         cell.execution_count = code.cell.execution_count
         if included and options.get("output", True):
-            cell.outputs = copy.deepcopy(code.cell.outputs)
+            cell.outputs = [_displayed(output, options) for output in code.cell.outputs]
     return cell
+
+
+def _displayed(output: NotebookNode, options: dict[str, Any]) -> NotebookNode:
+    """An output to keep; what the page takes for Markdown is Markdown here, printed or not."""
+    kept = copy.deepcopy(output)
+    if output.output_type == "stream" and _is_markdown(output, options):
+        data = NotebookNode({"text/markdown": output.text, "text/plain": output.text})
+        kept = NotebookNode(output_type="display_data", metadata=NotebookNode(), data=data)
+    return kept
 
 
 def _is_markdown(output: NotebookNode, options: dict[str, Any]) -> bool:

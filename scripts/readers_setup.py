@@ -1,4 +1,4 @@
-"""The wheel that the site publishes, and the first cell of every reader's notebook, which finds or installs it.
+"""The wheel that the site publishes, and the first cell of a reader's notebook, which finds or installs it.
 
 The wheel is built from the checkout by the build backend itself, once for each state of its sources; the same
 sources give the same bytes. The cell carries its SHA-256, so nothing but that wheel is ever run or installed.

@@ -124,7 +124,10 @@ def _address(book: dict[str, Any], key: str, problems: Problems) -> str:
     """An address of the book without a slash at its end, "" if it has none."""
     value = book.get(key) or ""
     if value and not (isinstance(value, str) and re.fullmatch(r"https?://[^\s\"'<>#?]+", value)):
-        problems.add("_quarto.yml", f"book.{key}: expected an address such as https://example.org/book, found {value!r}")
+        problems.add(
+            "_quarto.yml",
+            f"book.{key}: expected an address such as https://example.org/book, found {value!r}",
+        )
         return ""
     return str(value).rstrip("/")
 

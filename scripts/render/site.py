@@ -11,6 +11,7 @@ import html
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from .svg import palette_css
 from .transform import Transform
 from .tree import Node
 
-__all__ = ["Result", "build", "put_in_place", "swap"]
+__all__ = ["Extra", "Result", "build", "put_in_place", "swap"]
 
 _ASSETS = Path(__file__).parent / "assets"
 
@@ -51,13 +52,17 @@ class _Draft:
     cited: list[str] = field(default_factory=list)
 
 
+Extra = Callable[[Book, "list[_Draft]", Register, Pandoc, Problems], dict[str, bytes]]
 _SLASHES = re.compile(r"^\s*//.*\n", re.M)
 
 
-def build(root: Path, output: Path | None = None, cache: Path | None = None) -> Result:
+def build(
+    root: Path, output: Path | None = None, cache: Path | None = None, extra: Extra | None = None
+) -> Result:
     """Build the book at ``root`` into ``output`` (default: ``_book`` in it).
 
-    ``cache`` (default: in ``root/.quarto``) keeps what Pandoc and the font tools made, by content.
+    ``cache`` (default: in ``root/.quarto``) keeps what Pandoc and the font tools made, by content. ``extra``
+    makes what is published beside the pages from the numbered book.
 
     Raises:
         BuildError: the book has mistakes; each is named with its place, and ``output`` is untouched.
@@ -75,6 +80,8 @@ def build(root: Path, output: Path | None = None, cache: Path | None = None) -> 
     site = _write_bodies(book, pandoc, register, drafts, problems)
     pages = _pages(book, site)
     files = _files(book, drafts, site, problems)
+    if extra:
+        files |= extra(book, drafts, register, pandoc, problems)
     made = {"assets/fonts.css", "assets/math.css", *(f"assets/licences/{name}" for name in LICENCES)}
     _check(drafts, pages, {*files, *made}, problems)
     problems.raise_if_any()

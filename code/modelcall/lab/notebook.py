@@ -1,4 +1,4 @@
-"""What the first cell of a reader's notebook does: install the package if it is missing, and say where it runs.
+"""What the first cell of a reader's notebook does: install the package if missing, and say where it runs.
 
 ``install`` is given the wheel that the site publishes. It upgrades nothing: what is installed stays, at its
 version, and what is missing is resolved under constraints that say so. CuPy, PyTorch and NumPy are never
@@ -32,7 +32,7 @@ _REQUIREMENT = re.compile(r"^Requires-Dist: ([A-Za-z0-9._-]+)([^;\n]*)$", re.M)
 _VERSION = re.compile(r"[0-9][0-9a-zA-Z.!+_-]*")
 
 
-class NotInstalled(OSError):
+class NotInstalledError(OSError):
     """The package could not be installed; the message says why."""
 
 
@@ -81,23 +81,23 @@ def install(name: str, data: bytes) -> None:
     """Install a wheel of the book, given as bytes, and what it needs and is missing; change nothing else.
 
     Raises:
-        NotInstalled: this Python or one of its packages is too old, or pip could not do it. Nothing that was
+        NotInstalledError: this Python or one of its packages is too old, or pip could not do it. Nothing that was
             installed has changed then.
     """
     if sys.version_info < OLDEST:
-        raise NotInstalled(f"it needs Python 3.11 or newer, this is {platform.python_version()}")
+        raise NotInstalledError(f"it needs Python 3.11 or newer, this is {platform.python_version()}")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         inside = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
         metadata = archive.read(inside).decode()
     absent, old = missing(metadata)
     if old:
-        raise NotInstalled("; ".join(old) + " (nothing is upgraded here without you)")
+        raise NotInstalledError("; ".join(old) + " (nothing is upgraded here without you)")
     before = installed()
     if "modelcall" in before:
-        raise NotInstalled(f"modelcall {before['modelcall']} is here, and this notebook needs {name}")
+        raise NotInstalledError(f"modelcall {before['modelcall']} is here, and this notebook needs {name}")
     with tempfile.TemporaryDirectory() as folder:
         if absent:
-            print(f"installing {', '.join(absent)}; the {len(before)} packages that are here keep their versions")
+            print(f"installing {', '.join(absent)}; the {len(before)} packages here keep their versions")
             pins = Path(folder, "constraints.txt")
             lines = [f"{each}=={version}\n" for each, version in sorted(before.items())]
             pins.write_text("".join(lines), encoding="utf-8")
@@ -114,11 +114,19 @@ def install(name: str, data: bytes) -> None:
 
 def _pip(arguments: Iterable[str]) -> None:
     if importlib.util.find_spec("pip"):
-        command = [sys.executable, "-m", "pip", "install", "--no-input", "--quiet", "--disable-pip-version-check"]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--no-input",
+            "--quiet",
+            "--disable-pip-version-check",
+        ]
     elif uv := shutil.which("uv"):
         command = [uv, "pip", "install", "--quiet", "--python", sys.executable]
     else:
-        raise NotInstalled("this Python has no pip; `python -m ensurepip` brings one")
+        raise NotInstalledError("this Python has no pip; `python -m ensurepip` brings one")
     done = subprocess.run(
         [*command, *arguments],
         stdout=subprocess.PIPE,
@@ -129,8 +137,12 @@ def _pip(arguments: Iterable[str]) -> None:
     )
     if done.returncode:
         lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-        telling = [line for line in lines if line.startswith(("ERROR", "error", "×"))] or lines or ["no reason given"]
-        raise NotInstalled(f"pip: {telling[-1]}")
+        telling = (
+            [line for line in lines if line.startswith(("ERROR", "error", "×"))]
+            or lines
+            or ["no reason given"]
+        )
+        raise NotInstalledError(f"pip: {telling[-1]}")
 
 
 def device() -> str:
