@@ -260,8 +260,9 @@ class _Page:
                 targets.append((draft, None))
                 jobs.append(draft.blocks)
                 continue
-            shown = self.prose.shown.get(numbers[draft.id], [])
-            for output, blocks in zip(readers_cells.markdown_outputs(draft), shown, strict=True):
+            outputs = readers_cells.markdown_outputs(draft)  # none in a student's notebook
+            shown = self.prose.shown.get(numbers[draft.id], []) if outputs else []
+            for output, blocks in zip(outputs, shown, strict=True):
                 targets.append((draft, output))
                 jobs.append(blocks)
         for (draft, shown_in), text in zip(targets, self._texts(jobs), strict=True):

@@ -81,8 +81,8 @@ def install(name: str, data: bytes) -> None:
     """Install a wheel of the book, given as bytes, and what it needs and is missing; change nothing else.
 
     Raises:
-        NotInstalledError: this Python or one of its packages is too old, or pip could not do it. Nothing that was
-            installed has changed then.
+        NotInstalledError: this Python or one of its packages is too old, or pip could not do it. What was
+            installed has not changed then.
     """
     if sys.version_info < OLDEST:
         raise NotInstalledError(f"it needs Python 3.11 or newer, this is {platform.python_version()}")
