@@ -10,7 +10,7 @@ BOOK   := $(VENV)/.book-installed
 DEV    := $(VENV)/.dev-installed
 PORT   ?= 8000
 
-.PHONY: help book serve lab sync tangle check test test-long bench lock clean
+.PHONY: help book epub serve lab sync tangle check test test-long bench lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,9 @@ $(DEV): requirements/dev.txt pyproject.toml | $(PY)
 
 book: $(BOOK)  ## build the site into _book/ and print its address
 	@$(PY) scripts/build.py
+
+epub: $(BOOK)  ## build the site with the book as an EPUB in it
+	@$(PY) scripts/build.py --epub
 
 serve: $(BOOK)  ## serve the site on PORT (8000) and rebuild it when a source changes
 	@$(PY) scripts/build.py --serve --port $(PORT)

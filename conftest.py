@@ -7,6 +7,7 @@ is compared like any other output; no page has any (tests/test_book.py).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from typing import Any
 
@@ -22,6 +23,7 @@ NBVAL_DEFAULT_TIMEOUT_S = 2000.0
 def pytest_configure(config: pytest.Config) -> None:
     """Set what a plain ``pytest --nbval chapters`` needs."""
     option: Any = config.option
+    os.environ["MODELCALL_PROGRESS"] = "off"  # a test run leaves no reader's progress behind
     if not option.nbval and not option.nbval_lax:
         return
     if option.nbval_cell_timeout == NBVAL_DEFAULT_TIMEOUT_S:

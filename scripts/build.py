@@ -3,6 +3,7 @@
     python scripts/build.py                      build into _book/ and print its address
     python scripts/build.py --serve --port 8000  build, serve on this machine, rebuild when a source changes
     python scripts/build.py --inventory x.json   after a build, write what its pages say, to compare builds by
+    python scripts/build.py --epub               the site with the book as an EPUB in it (embedded renderer)
     python scripts/build.py --check-links        after a build, check every link of the site
 
 Both renderers read the same ``_quarto.yml``, Markdown and executed notebooks; neither runs a cell. Beside the
@@ -24,6 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import readers
+from render.epub import NAME
 from render.links import broken_links, inventory, site_pages
 from render.pandoc import write_atomic
 from render.problems import BuildError
@@ -35,13 +37,15 @@ def main(arguments: list[str] | None = None) -> int:
     args = _arguments(arguments)
     root = Path(args.root).resolve()
     output = Path(args.output).resolve() if args.output else root / "_book"
-    renderer = args.renderer or ("quarto" if shutil.which("quarto") else "embedded")
+    renderer = args.renderer or ("quarto" if shutil.which("quarto") and not args.epub else "embedded")
     try:
+        if args.epub and renderer == "quarto":
+            raise BuildError(["--epub: the embedded renderer makes it; leave --renderer quarto out"])
         _refuse_output(root, output)
         _refuse_inventory(args.inventory, output)
         if args.serve:
-            return serve(root, output, args.port, lambda: _build(renderer, root, output))
-        _build(renderer, root, output)
+            return serve(root, output, args.port, lambda: _build(renderer, root, output, args.epub))
+        _build(renderer, root, output, args.epub)
         if args.check_links:
             _check_links(output)
         if args.inventory is not None:
@@ -67,6 +71,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--serve", action="store_true", help="serve the site and rebuild on change")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--inventory", nargs="?", const="-", metavar="FILE", help="JSON of the built pages")
+    parser.add_argument("--epub", action="store_true", help="add the book as an EPUB to the site")
     parser.add_argument("--check-links", action="store_true", help="check every link of the built site")
     return parser.parse_args(arguments)
 
@@ -115,13 +120,18 @@ def _report(error: BuildError) -> str:
     return "\n".join([head, *(f"  {line}" for line in error.lines)])
 
 
-def _build(renderer: str, root: Path, output: Path) -> None:
+def _build(renderer: str, root: Path, output: Path, ebook: bool = False) -> None:
     started = time.perf_counter()
-    pages = _quarto(root, output) if renderer == "quarto" else build(root, output, extra=readers.derive).pages
+    if renderer == "quarto":
+        pages = _quarto(root, output)
+    else:
+        pages = build(root, output, extra=readers.derive, ebook=ebook).pages
     seconds = time.perf_counter() - started
     name = "Quarto" if renderer == "quarto" else "the embedded renderer"
     print(f"built {pages} pages with {name} in {seconds:.2f} s", file=sys.stderr)
     print(f"{(output / 'index.html').as_uri()}", file=sys.stderr)
+    if ebook:
+        print(f"{(output / NAME).as_uri()}", file=sys.stderr)
 
 
 def _quarto(root: Path, output: Path) -> int:

@@ -73,7 +73,7 @@ def execute(
         extra_arguments=["--log-level=ERROR", "--HistoryManager.enabled=False"],
         timeout=CELL_TIMEOUT_S,
         record_timing=False,
-        store_widget_state=True,
+        store_widget_state=False,
         resources={"metadata": {"path": str(path.parent)}},
         on_cell_start=start,
     )
@@ -107,6 +107,7 @@ def execute(
 
 def _environment(root: Path, profile: str) -> dict[str, str]:
     environment = {key: value for key, value in os.environ.items() if key != "MPLBACKEND"}
+    environment["MODELCALL_PROGRESS"] = "off"  # what the author's runs pass or predict is nobody's progress
     path = [str(root / "code"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return environment | {"IPYTHONDIR": profile, "PYTHONPATH": os.pathsep.join(path)}
 

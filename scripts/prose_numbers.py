@@ -43,6 +43,8 @@ _EXEMPT = re.compile(
     r"|[A-Za-z_][\w-]*\d[\w.-]*",  # names: cl100k_base, GPT-4, B-20tok
     re.IGNORECASE,
 )
+# Of a raw-HTML output only what the page shows at once counts as printed.
+_UNSEEN = re.compile(r"<(script|noscript|svg|style)\b.*?</\1>|</?[a-z][^<>]*>", re.S)
 _CAPTIONS = ("fig-cap", "fig-subcap", "fig-alt", "tbl-cap")
 _SKIPPED = frozenset({"Code", "CodeBlock", "Header", "Cite", "RawInline", "Superscript", "Subscript"})
 _MARK = re.compile(r"<!-- cell (\S+) -->")
@@ -165,7 +167,8 @@ def printed(notebook: NotebookNode) -> set[str]:
         if code.options.get("output", True) is not False:
             for output in cell.outputs:
                 data = output.get("data", {})
-                shown = [output.get("text", ""), data.get("text/markdown") or data.get("text/plain", "")]
+                markdown = _UNSEEN.sub(" ", data.get("text/markdown", ""))
+                shown = [output.get("text", ""), markdown or data.get("text/plain", "")]
                 for text in shown:
                     found |= _written(text)
     return found

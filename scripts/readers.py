@@ -35,16 +35,16 @@ from readers_cells import Draft
 from readers_prose import Prose
 from render.config import Book, Page, load
 from render.crossref import Register, kind_of
+from render.downloads import FORMS
 from render.pandoc import Pandoc, write_atomic
 from render.problems import BuildError, Problems
 from render.site import _Draft, _drafts, _nocite
 from render.source import Source
 from render.tree import Node, Walker, html_block
 
-__all__ = ["COMPLETE", "STUDENT", "colab_address", "derive", "files", "forms", "main"]
+__all__ = ["COMPLETE", "STUDENT", "derive", "files", "forms", "main"]
 
-COMPLETE, STUDENT = "notebooks", "notebooks/student"
-BRANCH = "gh-pages"  # where the built site lies in the repository, for Colab's links
+COMPLETE, STUDENT = FORMS["complete"], FORMS["student"]
 _WRITER = "gfm-tex_math_gfm-footnotes-alerts+tex_math_dollars"
 _QUARTO = re.compile(
     r":::|(?<![\w.])@(?:fig|tbl|eq|sec|lst|thm|lem|cor|prp|cnj|def|exm|exr|nte|tip|wrn|imp|cau)-"
@@ -104,18 +104,6 @@ def derive(
 def forms(page: Page) -> list[str]:
     """The folders that have a page's notebook: an appendix has nothing to solve, so it is complete only."""
     return [COMPLETE, STUDENT] if page.kind == "chapter" else [COMPLETE]
-
-
-def colab_address(repo_url: str, path: str) -> str:
-    """The address that opens the notebook at ``path`` of the site in Colab; "" if the book is not on GitHub.
-
-    >>> colab_address("https://github.com/someone/book", "notebooks/student/01-on-ramp.ipynb")
-    'https://colab.research.google.com/github/someone/book/blob/gh-pages/notebooks/student/01-on-ramp.ipynb'
-    """
-    match = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?", repo_url)
-    if not match:
-        return ""
-    return f"https://colab.research.google.com/github/{match[1]}/blob/{BRANCH}/{quote(path)}"
 
 
 def _check_twins(book: Book, problems: Problems) -> None:

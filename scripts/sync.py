@@ -164,8 +164,6 @@ def make_plan(page: Page, prefer: str | None, force: bool, root: Path) -> Plan:
         old = [cell for cell in notebooks.code_cells(page.notebook) if cell.source.strip()]
         for new, cell in zip(notebooks.code_cells(notebook), old, strict=True):
             new.outputs = cell.outputs
-        if "widgets" in page.notebook.metadata:
-            notebook.metadata["widgets"] = page.notebook.metadata["widgets"]
         notebook = twins.finish(notebook, page.record["last_run"])
     return Plan(page, cells, text, notebook, why)
 

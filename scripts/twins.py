@@ -53,7 +53,8 @@ _FENCED_CELL = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*\{(code|raw)-cell\}", re.
 # Control characters are no YAML. At some of them, and at the last three, str.splitlines() breaks lines
 # where CommonMark does not, and Jupytext uses both.
 _ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u2028\u2029]")
-_MODEL_ID = re.compile(r"IPY_MODEL_([0-9a-f]{32})")
+# A widget lives as long as its kernel: a page with one would load its manager from elsewhere.
+_WIDGET = "application/vnd.jupyter.widget-view+json"
 _EXECUTION_TAGS = frozenset({"raises-exception", "skip-execution"})
 
 
@@ -296,7 +297,6 @@ def finish(notebook: NotebookNode, last_run: dict[str, Any]) -> NotebookNode:
             cell.execution_count, cell.outputs = None, []
         cell.metadata.pop("execution", None)
     inputs = [_cell(cell.cell_type, cell.source, cell.metadata) for cell in done.cells]
-    widgets = done.metadata.get("widgets")
     done.metadata = nbformat.from_dict(
         {
             "kernelspec": KERNELSPEC,
@@ -309,10 +309,8 @@ def finish(notebook: NotebookNode, last_run: dict[str, Any]) -> NotebookNode:
             },
         }
     )
-    if widgets:
-        done.metadata["widgets"] = widgets
     done.nbformat, done.nbformat_minor = 4, 5
-    return _renamed_models(done)
+    return done
 
 
 def normal_outputs(outputs: Sequence[NotebookNode], count: int | None) -> list[NotebookNode]:
@@ -320,6 +318,10 @@ def normal_outputs(outputs: Sequence[NotebookNode], count: int | None) -> list[N
     result: list[NotebookNode] = []
     for output in copy.deepcopy(list(outputs)):
         output.pop("transient", None)
+        if "data" in output:
+            output.data.pop(_WIDGET, None)
+            if not output.data:
+                continue
         if output.output_type == "execute_result":
             output.execution_count = count
         last = result[-1] if result else None
@@ -332,20 +334,6 @@ def normal_outputs(outputs: Sequence[NotebookNode], count: int | None) -> list[N
         else:
             result.append(output)
     return result
-
-
-def _renamed_models(notebook: NotebookNode) -> NotebookNode:
-    """Number the widget models, whose ids are random, in the order in which they appear."""
-    state = notebook.metadata.get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {})
-    if not state.get("state"):
-        return notebook
-    text = json.dumps(notebook)
-    models = [match for match in re.findall(r"\b[0-9a-f]{32}\b", text) if match in state["state"]]
-    for number, model in enumerate(dict.fromkeys(models)):
-        text = text.replace(model, f"{number:032x}")
-    renamed: NotebookNode = nbformat.from_dict(json.loads(text))
-    renamed.metadata.modelcall.outputs_sha256 = outputs_hashes(renamed.cells)
-    return renamed
 
 
 def to_bytes(notebook: NotebookNode) -> bytes:

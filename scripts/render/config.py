@@ -25,6 +25,7 @@ _KNOWN = {
     "bibliography", "lang", "execute.enabled",
     "format.html.toc", "format.html.toc-depth", "format.html.number-sections", "format.html.code-copy",
     "format.html.code-fold", "format.html.html-math-method", "format.html.theme", "format.html.css",
+    "format.html.include-after-body",
 }  # fmt: skip
 
 
@@ -60,6 +61,7 @@ class Book:
     title: str
     pages: list[Page]
     subtitle: str = ""
+    author: str = ""
     description: str = ""
     lang: str = "en"
     toc_depth: int = 3
@@ -109,6 +111,7 @@ def load(root: Path, problems: Problems) -> Book:
         title=book.get("title", "Untitled"),
         pages=pages,
         subtitle=book.get("subtitle", ""),
+        author=_author(book.get("author", "")),
         description=book.get("description", ""),
         lang=raw.get("lang", "en"),
         toc_depth=html.get("toc-depth", 3),
@@ -118,6 +121,11 @@ def load(root: Path, problems: Problems) -> Book:
         repo_url=repo_url,
         resources=(raw.get("project") or {}).get("resources", []),
     )
+
+
+def _author(value: Any) -> str:
+    """One name, or several joined."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
 
 
 def _address(book: dict[str, Any], key: str, problems: Problems) -> str:

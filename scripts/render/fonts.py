@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .pandoc import write_atomic
 
-__all__ = ["LICENCES", "fonts", "licences"]
+__all__ = ["LICENCES", "face_file", "fonts", "licences"]
 
 _Limits = dict[str, float]
 # Style sheet -> faces: family, weight, style, distribution, file in it, axes to pin.
@@ -57,7 +57,7 @@ def fonts(pages: list[str], cache: Path) -> dict[str, bytes]:
         rules: list[str] = []
         for family, weight, style, package, file, axes in faces:
             codes = maths if name == "math.css" else wanted
-            path = Path(str(_file(package, file).locate()))
+            path = face_file(package, file)
             recipe = repr((_RECIPE, file, axes, distribution(package).version, codes))
             stored = cache / f"{hashlib.sha256(recipe.encode()).hexdigest()[:32]}.woff2"
             if not stored.is_file():
@@ -83,6 +83,11 @@ def licences(cache: Path) -> dict[str, str]:
             lines = [font["name"].getDebugName(number) or "" for number in (4, 0, 13, 14)]
         write_atomic(stored, "\n\n".join(lines).encode())
     return dict(zip(LICENCES, (plex, stored.read_text(encoding="utf-8")), strict=True))
+
+
+def face_file(package: str, name: str) -> Path:
+    """Where a font file of an installed package lies."""
+    return Path(str(_file(package, name).locate()))
 
 
 def _file(package: str, *names: str) -> PackagePath:

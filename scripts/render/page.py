@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from string import Template
 from typing import Any
 
+from .coloured import compact
 from .config import Book, Page
 from .search import words
 
@@ -18,13 +19,13 @@ __all__ = ["Built", "Heading", "finish", "page_html"]
 
 _HEADING = re.compile(r"<h([1-6])( [^>]*?)?\bid=\"([^\"]+)\"([^>]*)>(.*?)</h\1>", re.S)
 
-_CODE_LINE = re.compile(r'<span id="cb\d+-\d+"><a [^>]*></a>(.*?)</span>(?=\n|</code>)')
-_RUN = re.compile(r'(<span class="\w\w">)[^<]*(?:</span>\s*\1[^<]*)+</span>')
-_CODE = re.compile(r'<code class="sourceCode.*?</code>', re.S)
-# Pandoc's classes of code -> the one whose colour they share; "" is the colour of code itself.
-_COLOURS = {"ch": "st", "ss": "st", "vs": "st", "sc": "st", "bn": "dv", "fl": "dv", "cn": "dv", "cf": "kw",
-            "im": "kw", "dt": "bu", "va": "bu", "ex": "fu", "do": "co", "an": "co", "cv": "co", "in": "co",
-            "op": "", "ot": "", "pp": "", "at": ""}  # fmt: skip
+
+# What readers turn or tick off brings its own sheet and script, to the pages that have it.
+_INTERACTIVE = re.compile(r'class="(?:explore|prediction|exercise-foot|progress)"')
+_INTERACT = Template(
+    '\n<link rel="stylesheet" href="${up}assets/interact.css">'
+    '\n<script src="${up}assets/interact.js" defer></script>'
+)
 
 
 @dataclass
@@ -43,6 +44,8 @@ class Built:
     chapter: str = ""
     last_run: dict[str, Any] = field(default_factory=dict)
     headings: list[Heading] = field(default_factory=list)
+    line: str = ""  # HTML below the title
+    twin: str = ""  # path of the Markdown twin in the site
 
     @property
     def title(self) -> str:
@@ -71,27 +74,16 @@ def finish(built: Built) -> None:
         return f'<h{level}{before or " "}id="{identifier}"{after}>{inner}{link}</h{level}>'
 
     built.body = _HEADING.sub(anchor, built.body)
-    built.body = _CODE.sub(lambda match: _light(match[0]), built.body)
+    built.body = compact(built.body)
 
 
-def _light(code: str) -> str:
-    """Coloured code with one span for each run of a colour; Pandoc's spans would be a third of a chapter."""
+def page_html(
+    template: str, book: Book, site: list[Built], built: Built, css: str = "", ebook: str = ""
+) -> str:
+    """Fill the template for one page of the site.
 
-    def recoloured(match: re.Match[str]) -> str:
-        colour = _COLOURS.get(match[1], match[1])
-        return f'<span class="{colour}">{match[2]}</span>' if colour else match[2]
-
-    code = _CODE_LINE.sub(r"\1", code)
-    code = re.sub(r'<span class="(\w\w)">([^<]*)</span>', recoloured, code)
-    code = _RUN.sub(lambda m: m[1] + re.sub(r"</?span[^>]*>", "", m[0]) + "</span>", code)
-    code = re.sub(
-        r'<span class="(\w\w)">', r"<span class=\1>", code
-    )  # thousands of them: two bytes each count
-    return code.replace("&quot;", '"').replace("&#39;", "'")
-
-
-def page_html(template: str, book: Book, site: list[Built], built: Built, css: str = "") -> str:
-    """Fill the template for one page of the site; ``css`` is for a template that carries its own style."""
+    ``css`` is for a template that carries its own style, ``ebook`` the path of the EPUB if the site has it.
+    """
     page, up = built.page, built.page.up
     position = site.index(built) if built in site else -1
     previous = site[position - 1] if position > 0 else None
@@ -106,13 +98,20 @@ def page_html(template: str, book: Book, site: list[Built], built: Built, css: s
         up=up,
         home=up + site[0].page.output,
         math=f'\n<link rel="stylesheet" href="{up}assets/math.css">' if "<math" in built.body else "",
+        interact=_INTERACT.substitute(up=up) if _INTERACTIVE.search(built.body) else "",
         navigation=_navigation(site, built),
         contents=_contents(book, built),
-        body=built.body,
+        body=built.body.replace("</h1>", f"</h1>\n{built.line}", 1) if built.line else built.body,
+        alternate=_alternate(up, built.twin),
+        ebook=f' <a href="{up}{ebook}" download>The book as EPUB</a>.' if ebook else "",
         foot=_last_run(built.last_run),
         neighbours=_neighbours(up, previous, following),
         css=css,
     )
+
+
+def _alternate(up: str, twin: str) -> str:
+    return f'\n<link rel="alternate" type="text/markdown" href="{up}{twin}">' if twin else ""
 
 
 def _link(up: str, target: Built, inner: str, extra: str = "") -> str:

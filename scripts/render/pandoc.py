@@ -61,6 +61,17 @@ class Pandoc:
         out, warnings = self._run(["-f", "markdown", "-t", "json"], markdown)
         return json.loads(out), warnings
 
+    def html_tree(self, markup: str) -> dict[str, Any]:
+        """Parse HTML; return Pandoc's JSON tree."""
+        tree: dict[str, Any] = json.loads(self._run(["-f", "html", "-t", "json"], markup)[0])
+        return tree
+
+    def write(self, blocks: list[Any], arguments: Sequence[str], meta: dict[str, Any], salt: str = "") -> str:
+        """Write blocks in the format that ``arguments`` say; warnings are those that ``html`` reported."""
+        tree = {"pandoc-api-version": [1, 23, 1], "meta": meta, "blocks": blocks}
+        text = json.dumps(tree, ensure_ascii=False, sort_keys=True)
+        return self._run(["-f", "json", *arguments], text, salt)[0]
+
     def html(
         self, blocks: list[Any], meta: dict[str, Any] | None = None, extra: Sequence[str] = (), salt: str = ""
     ) -> tuple[str, list[str]]:

@@ -19,6 +19,8 @@ from typing import Any
 from . import search
 from .config import Book, Page, load
 from .crossref import Numbering, Register, Resolver
+from .downloads import page_line
+from .epub import NAME, Chapter, epub
 from .fonts import LICENCES, fonts, licences
 from .links import broken_links
 from .page import Built, Heading, finish, page_html
@@ -28,6 +30,7 @@ from .source import Source, read
 from .svg import palette_css
 from .transform import Transform
 from .tree import Node
+from .twin import Works, llms, twin, twin_name
 
 __all__ = ["Extra", "Result", "build", "put_in_place", "swap"]
 
@@ -48,8 +51,8 @@ class _Draft:
     chapter: str
     blocks: list[Node]
     transform: Transform
-    cell: int = 0
     cited: list[str] = field(default_factory=list)
+    works: Works = field(default_factory=Works)  # what the Markdown twin needs for the works that it cites
 
 
 Extra = Callable[[Book, "list[_Draft]", Register, Pandoc, Problems], dict[str, bytes]]
@@ -57,12 +60,17 @@ _SLASHES = re.compile(r"^\s*//.*\n", re.M)
 
 
 def build(
-    root: Path, output: Path | None = None, cache: Path | None = None, extra: Extra | None = None
+    root: Path,
+    output: Path | None = None,
+    cache: Path | None = None,
+    extra: Extra | None = None,
+    ebook: bool = False,
 ) -> Result:
     """Build the book at ``root`` into ``output`` (default: ``_book`` in it).
 
     ``cache`` (default: in ``root/.quarto``) keeps what Pandoc and the font tools made, by content. ``extra``
-    makes what is published beside the pages from the numbered book.
+    makes files to publish beside the pages from the numbered book, by path: a page links to its notebooks among
+    them. ``ebook`` adds the book as an EPUB.
 
     Raises:
         BuildError: the book has mistakes; each is named with its place, and ``output`` is untouched.
@@ -78,10 +86,21 @@ def build(
         draft.blocks = resolver.walk(draft.blocks)
         draft.cited = resolver.cited
     site = _write_bodies(book, pandoc, register, drafts, problems)
-    pages = _pages(book, site)
-    files = _files(book, drafts, site, problems)
-    if extra:
-        files |= extra(book, drafts, register, pandoc, problems)
+    beside = extra(book, drafts, register, pandoc, problems) if extra else {}
+    files = {**beside, **_files(book, drafts, site, problems)}
+    for built in site:
+        built.line = page_line(book, built.page, built.body, setbeside)
+        built.twin = twin_name(built.page)
+    pages = _pages(book, site, NAME if ebook else "")
+    files["llms.txt"] = llms(book, site)
+    files |= {twin_name(d.page): twin(d.page, d.blocks, d.transform, pandoc, d.works) for d in drafts}
+    if ebook:
+        problems.raise_if_any()
+        chapters = [
+            Chapter(d.page, d.blocks, d.transform, str(d.source.last_run.get("date", ""))) for d in drafts
+        ]
+        cited = sorted({key for draft in drafts for key in draft.cited})
+        files[NAME] = epub(book, chapters, pandoc, cited, cache / "epub")
     made = {"assets/fonts.css", "assets/math.css", *(f"assets/licences/{name}" for name in LICENCES)}
     _check(drafts, pages, {*files, *made}, problems)
     problems.raise_if_any()
@@ -146,6 +165,8 @@ def _write_bodies(
                 "link-citations": {"t": "MetaBool", "c": True},
                 "nocite": {"t": "MetaInlines", "c": [_nocite(cited)]},
             }
+            quiet = {} if draft is listing else {"suppress-bibliography": meta["link-citations"]}
+            draft.works = Works(extra, {"nocite": meta["nocite"], **quiet}, salt)
         body, warnings = pandoc.html(draft.blocks, meta, extra, salt)
         for warning in warnings:
             _explain(warning, draft, drafts, problems)
@@ -193,9 +214,9 @@ def _explain(warning: str, draft: _Draft, drafts: list[_Draft], problems: Proble
         problems.add(draft.page.path, " ".join(warning.split()))
 
 
-def _pages(book: Book, site: list[Built]) -> dict[str, str]:
+def _pages(book: Book, site: list[Built], ebook: str) -> dict[str, str]:
     template = (_ASSETS / "page.html").read_text(encoding="utf-8")
-    pages = {b.page.output: page_html(template, book, site, b) for b in site}
+    pages = {b.page.output: page_html(template, book, site, b, ebook=ebook) for b in site}
     lost = Built(Page("404.md", "extra"), "", headings=[Heading(1, "404", "This page does not exist")])
     pages["404.html"] = page_html(
         (_ASSETS / "404.html").read_text(encoding="utf-8"), book, site, lost, _css()
@@ -204,22 +225,23 @@ def _pages(book: Book, site: list[Built]) -> dict[str, str]:
     extra = Built(
         Page("credits.md", "extra"), credits, headings=[Heading(1, "credits", "Credits and licences")]
     )
-    pages["credits.html"] = page_html(template, book, site, extra)
+    pages["credits.html"] = page_html(template, book, site, extra, ebook=ebook)
     return pages
 
 
 def _css() -> str:
-    return palette_css() + _without_comments("book.css")
+    return palette_css() + _without_comments(_ASSETS / "book.css")
 
 
-def _without_comments(name: str) -> str:
+def _without_comments(path: Path) -> str:
     """An asset without its comments, which are for those who edit it: whole lines of //, and /* blocks */."""
-    text = (_ASSETS / name).read_text(encoding="utf-8")
-    return re.sub(r"/\*.*?\*/\n?", "", text, flags=re.S) if name.endswith(".css") else _SLASHES.sub("", text)
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"/\*.*?\*/\n?", "", text, flags=re.S) if path.suffix == ".css" else _SLASHES.sub("", text)
 
 
 def _files(book: Book, drafts: list[_Draft], site: list[Built], problems: Problems) -> dict[str, bytes]:
-    files = {"assets/book.css": _css().encode(), "assets/book.js": _without_comments("book.js").encode()}
+    files = {f"assets/{path.name}": _without_comments(path).encode() for path in _ASSETS.glob("*.[cj]s*")}
+    files["assets/book.css"] = _css().encode()
     index = [e for b in site for e in search.entries(b.page.output, search.words(b.label), b.body)]
     files["assets/search-index.js"] = search.script(index).encode()
     for draft in drafts:

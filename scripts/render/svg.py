@@ -13,6 +13,8 @@ import xml.etree.ElementTree as ET
 from functools import cache
 from pathlib import Path
 
+from .slim import slim
+
 __all__ = ["inline", "palette", "palette_css", "png_size"]
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -101,8 +103,10 @@ def inline(text: str, prefix: str, alt: str) -> str:
     if width:
         root.attrib["style"] = f"--natural:{width / 0.75:.0f}px"
     root.attrib |= {"id": f"{prefix}svg", "role": "img", "aria-label": alt, "class": "figure-svg"}
+    slim(root, f"#{prefix}svg")
     ET.register_namespace("", _SVG)
-    return ET.tostring(root, encoding="unicode", short_empty_elements=True)
+    text = ET.tostring(root, encoding="unicode", short_empty_elements=True).replace(" />", "/>")
+    return text.replace(f' xmlns="{_SVG}"', "", 1)  # in HTML an svg element needs no namespace
 
 
 def _rounded(value: str) -> str:

@@ -30,9 +30,11 @@ class Transform(Boxes):
     files: dict[str, bytes | Path]
     svgs: dict[str, str]
     codes: list[Node]
+    drawings: dict[str, tuple[str, str]]  # key -> the drawing as it came, its alternative text
 
     def run(self, blocks: list[Node], root: Path) -> list[Node]:
         self.root, self.title, self.files, self.svgs, self.codes = root, [], {}, {}, []
+        self.drawings = {}
         out: list[Node] = self.walk(blocks)
         self.cell = 0
         if not self.title:
@@ -53,6 +55,9 @@ class Transform(Boxes):
             return self._output_figure(text)
         if form != "html":
             self.fail(f"{{={form}}}", f"raw {form} is not supported: {text.strip()[:40]!r}")
+        elif not re.match(r"<pre><code>|<details class=\"code-fold\"|</details>$", text):
+            # To the HTML writer the same; to ``plain``, not the renderer's own.
+            return [{"t": "RawBlock", "c": ["html5", text]}]
         return [node]
 
     def on_rawinline(self, node: Node) -> list[Node] | None:
@@ -297,6 +302,7 @@ class Transform(Boxes):
         """A placeholder for an inlined figure: Pandoc need not carry it, nor its cache depend on it."""
         try:
             self.svgs[prefix] = inline(text, prefix, alt)
+            self.drawings[prefix] = text, alt
         except ValueError as error:
             self.fail(needle, f"SVG figure: {error}")
         return f"<!--svg:{prefix}-->"

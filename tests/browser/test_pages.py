@@ -123,6 +123,31 @@ def test_copy_button_copies_the_code(browser: Browser, origin: str) -> None:
     context.close()
 
 
+def test_docstrings_fold_and_stay_whole(browser: Browser, sample: str) -> None:
+    """A button opens the rest of a docstring; copying, paper and a page without its script have all of it."""
+    rest, quotes = "d-", '"""'
+    with visit(browser, sample, "chapters/one.html", 390, "light") as seen:
+        page = seen.page
+        button = page.get_by_role("button", name="Rest of the docstring").first
+        block = page.locator("pre", has=button)
+        assert not page.locator(rest).first.is_visible() and block.inner_text().count(quotes) == 2
+        box = button.bounding_box()
+        assert box and min(box["width"], box["height"]) >= 24
+        button.focus()
+        page.keyboard.press("Enter")
+        assert page.locator(rest).first.is_visible() and button.get_attribute("aria-expanded") == "true"
+        page.keyboard.press("Space")
+        assert not page.locator(rest).first.is_visible() and button.get_attribute("aria-expanded") == "false"
+        assert ">>> twice(2)" in str(block.locator("code").text_content())
+        page.emulate_media(media="print")
+        assert page.locator(rest).first.is_visible() and not button.is_visible()
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{sample}/chapters/one.html")
+    assert page.locator(rest).first.is_visible()
+    context.close()
+
+
 def test_print_hides_what_paper_cannot_use(browser: Browser, origin: str) -> None:
     with visit(browser, origin, "index.html", 1280, "dark") as seen:
         seen.page.emulate_media(media="print")

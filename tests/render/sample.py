@@ -331,6 +331,19 @@ TABSET = """\
 ```
 """
 
+TWICE = '''\
+def twice(x: float) -> float:
+    """Return ``x`` two times.
+
+    Raises:
+        TypeError: ``x`` is no number.
+
+    >>> twice(2)
+    4
+    """
+    return 2 * x
+'''
+
 
 def one() -> list[Cell]:
     return [
@@ -398,6 +411,7 @@ def one() -> list[Cell]:
             "#| lst-label: lst-cell\n#| lst-cap: A cell as a *listing*\nx = 1",
             count=15,
         ),
+        code(TWICE, count=16),
         markdown("And @fig-both-1, @Tbl-cost, @lst-cell. [A cell](#fold-me)."),
     ]
 

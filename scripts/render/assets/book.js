@@ -53,6 +53,20 @@
     if (box.top > sidebar.clientHeight - 80) sidebar.scrollTop = box.top - 120;
   }
 
+  // What a docstring says beyond its first paragraph is folded. The button's word is the style sheet's, so that it
+  // is no part of the code's text, which the copy button and the search read whole.
+  for (const rest of $$("d-")) {
+    const button = make("button", { type: "button", className: "more" });
+    const set = (open) => {
+      rest.classList.toggle("open", open);
+      button.setAttribute("aria-expanded", open);
+    };
+    button.setAttribute("aria-label", "Rest of the docstring");
+    button.addEventListener("click", () => set(button.getAttribute("aria-expanded") !== "true"));
+    set(false);
+    rest.nextElementSibling.before(button);
+  }
+
   // Copy buttons on code, not on outputs.
   for (const block of $$("div.sourceCode")) {
     const button = make("button", { type: "button", className: "copy", textContent: "Copy" });

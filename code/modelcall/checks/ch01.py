@@ -1,0 +1,379 @@
+"""The exercises of chapter 1. Each test says in its reasons which mistake it found."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from typing import Any
+
+from modelcall import ch01
+from modelcall.checks.grading import Answer, Wrong, close, exercise, number, sequence
+from modelcall.checks.values import SaltedText, retyped
+
+__all__ = [f"exercise_1_{n}" for n in range(1, 8)]
+
+
+@exercise(
+    "1.1",
+    "Recover a probability, and its limit",
+    "recover",
+    [
+        "Probabilities of tokens in a row multiply; what do their logarithms do?",
+        "The probability of the whole is `math.exp` of the sum of the log probabilities.",
+        "The geometric mean is `math.exp` of the *mean* of the log probabilities; nothing is multiplied.",
+    ],
+)
+def exercise_1_1(answer: Answer, rng: random.Random) -> None:
+    cases = [[-0.5, -0.5], [0.0], [-2.5]]
+    cases += [[-5 * rng.random() for _ in range(rng.randint(2, 12))] for _ in range(20)]
+    for logprobs in cases:
+        whole, mean = _pair(answer, logprobs)
+        total = math.fsum(logprobs)
+        want, want_mean = math.exp(total), math.exp(total / len(logprobs))
+        probs = [math.exp(x) for x in logprobs]
+        call = answer.shown(logprobs)
+        if close(whole, want) and close(mean, want_mean):
+            continue
+        if close(whole, want_mean) and close(mean, want):
+            raise Wrong(f"{call}: the two results are right and in the wrong order")
+        if close(whole, want) and close(mean, math.fsum(probs) / len(probs)):
+            raise Wrong(
+                f"{call}: the second result is the arithmetic mean of the probabilities; the length is taken "
+                "out of a product by its root, the geometric mean"
+            )
+        if close(whole, math.fsum(probs)):
+            raise Wrong(f"{call}: the first result adds the probabilities; those of a sequence multiply")
+        if close(whole, 2**total) or close(whole, 10**total):
+            raise Wrong(f"{call}: the first result takes the logarithms to another base; they are natural")
+        if close(whole, total):
+            raise Wrong(f"{call}: the first result is still a log probability; exponentiate it")
+        place, got, right = ("first", whole, want) if not close(whole, want) else ("second", mean, want_mean)
+        raise Wrong(f"{call}: the {place} result is {got:.4g}; expected {right:.4g}")
+    long = [-1.0] * 2000
+    if not close(_pair(answer, long)[1], math.exp(-1)):
+        raise Wrong(
+            f"{answer.shown(long)}: the product of 2000 probabilities is smaller than any float, so its root "
+            "is lost; take the mean of the logarithms"
+        )
+
+
+def _pair(answer: Answer, logprobs: list[float]) -> tuple[float, float]:
+    call = answer.shown(logprobs)
+    first, second = sequence(answer(logprobs), 2, call)
+    return number(first, f"{call}: the first result"), number(second, f"{call}: the second result")
+
+
+@exercise(
+    "1.2",
+    "Predict, then run",
+    "entropies",
+    [
+        "Each temperature needs its own distribution: `softmax(logits, t)`.",
+        "In bits, the entropy of a distribution is `entropy_bits`; in nats it is smaller by `ln 2`.",
+        "`[entropy_bits(softmax(logits, t)) for t in temperatures]` also covers the two limits.",
+    ],
+)
+def exercise_1_2(answer: Answer, rng: random.Random) -> None:
+    cases: list[tuple[list[float], list[float]]] = [([1.6, 0.9, 0.3, -0.4], [0.2, 1.0, 3.0])]
+    for _ in range(15):
+        logits = [rng.uniform(-3, 3) for _ in range(rng.randint(2, 8))]
+        cases.append((logits, [rng.uniform(0.1, 4) for _ in range(rng.randint(1, 5))]))
+    cases += [([2.0, 2.0, 1.0], [0.0]), ([1.0, 0.0, -1.0, 2.0], [math.inf, 0.0]), ([0.5, 0.1], [])]
+    for logits, temps in cases:
+        call = answer.shown(logits, temps)
+        got = [number(h, f"{call}: an entropy") for h in sequence(answer(logits, temps), len(temps), call)]
+        want = [ch01.entropy_bits(ch01.softmax(logits, t)) for t in temps]
+        for t, have, right in zip(temps, got, want, strict=True):
+            if not close(have, right, 1e-7) and not abs(have - right) < 1e-9:
+                raise Wrong(f"{call}: {_entropy_mistake(logits, t, have, right)}")
+
+
+def _entropy_mistake(logits: list[float], t: float, have: float, right: float) -> str:
+    if close(have, right * math.log(2), 1e-7):
+        return f"at T={t:g} the entropy is in nats; divide by ln 2 for bits"
+    if close(have, -right, 1e-7):
+        return f"at T={t:g} the entropy has the wrong sign"
+    if 0 < t < math.inf:
+        if close(have, ch01.entropy_bits(ch01.softmax([z * t for z in logits])), 1e-7):
+            return f"at T={t:g} the logits are multiplied by T; a high temperature must flatten, so divide"
+        if close(have, ch01.entropy_bits(ch01.softmax(logits)), 1e-7):
+            return f"at T={t:g} the temperature has no effect: it divides the logits before the softmax"
+        scaled = [p / t for p in ch01.softmax(logits)]
+        if close(have, -math.fsum(p * math.log2(p) for p in scaled), 1e-7):
+            return f"at T={t:g} the probabilities are divided by T; it divides the logits before the softmax"
+    return f"at T={t:g} the entropy is {have:.4g} bits; expected {right:.4g}"
+
+
+@exercise(
+    "1.3",
+    "Break reproducibility, and restore it",
+    "draw_all",
+    [
+        "Who else draws from the generator that you use for one request?",
+        "Give every request a generator of its own, made from the seed *and* the request's name.",
+        '`random.Random(f"{seed}/{name}")` depends on both, and on nothing else.',
+    ],
+)
+def exercise_1_3(answer: Answer, rng: random.Random) -> None:
+    probs = ch01.softmax([1.6, 0.9, 0.3, -0.4], 2.0)
+    names = [f"request {rng.randrange(10**6)}" for _ in range(400)]
+    first = _draws(answer, names, probs, 1)
+    for name, index in first.items():
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(probs):
+            raise Wrong(f"draw_all: {name!r} gets {index!r}; expected the index of one of {len(probs)} words")
+    if _draws(answer, names, probs, 1) != first:
+        raise Wrong("draw_all: the same order and seed give other words the second time")
+    shuffled = rng.sample(names, len(names))
+    if _draws(answer, shuffled, probs, 1) != first:
+        raise Wrong(
+            "draw_all: a request's word depends on who asked before it: the requests share one generator"
+        )
+    if _draws(answer, names[:50], probs, 1) != {name: first[name] for name in names[:50]}:
+        raise Wrong("draw_all: a request's word depends on how many others there are")
+    counts = Counter(first.values())
+    if len(counts) == 1:
+        raise Wrong(
+            "draw_all: 400 requests get the same word: each generator starts from the seed alone, or nothing "
+            "is drawn at all; put the request's name into the seed"
+        )
+    for index, share in enumerate(probs):
+        if abs(counts[index] / len(names) - share) > 0.12:
+            raise Wrong(
+                f"draw_all: word {index} comes in {counts[index]} of {len(names)} draws, its probability is "
+                f"{share:.2f}: draw from probs as they are, whatever the seed"
+            )
+    if _draws(answer, names, probs, 2) == first:
+        raise Wrong("draw_all: another seed gives the same words")
+    if len(_draws(answer, names, [0.0, 1.0, 0.0], 1).keys() & names) != 400 or set(
+        _draws(answer, names, [0.0, 1.0, 0.0], 1).values()
+    ) != {1}:
+        raise Wrong("draw_all: a word of probability 0 was drawn")
+    salted = [_salted_draws(answer, names[:50], probs, salt) for salt in (1, 2)]
+    if salted[0] != salted[1]:
+        raise Wrong(
+            "draw_all: it seeds with hash(), and the hash of a text is another one in every process: a run "
+            "could not be repeated tomorrow"
+        )
+
+
+def _draws(answer: Answer, names: list[str], probs: list[float], seed: int) -> dict[str, Any]:
+    result = answer(list(names), list(probs), seed)
+    if not isinstance(result, dict):
+        raise Wrong(f"draw_all returns {type(result).__name__}; expected a dict from name to index")
+    if result.keys() != set(names):
+        raise Wrong(f"draw_all: {len(names)} requests, answers for {len(result)}; every name needs one")
+    return {name: _index(result[name]) for name in names}
+
+
+def _index(value: object) -> object:
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+
+
+def _salted_draws(answer: Answer, names: list[str], probs: list[float], salt: int) -> list[Any]:
+    result = answer([SaltedText(name, salt) for name in names], list(probs), 1)
+    return [_index(value) for value in result.values()]
+
+
+@exercise(
+    "1.4",
+    "Make the token count bite",
+    "token_counts",
+    [
+        "Train once for each number of merges, on the corpus alone.",
+        "The sentence is only counted: `count_tokens(sentence, merges)`. It must not be learned from.",
+        "`[count_tokens(sentence, train_bpe(corpus, n)) for n in merge_counts]`",
+    ],
+)
+def exercise_1_4(answer: Answer, rng: random.Random) -> None:
+    words = ["refund", "policy", "agent", "denies", "exception", "the", "Wagnersløv", "a", "aab", "abab"]
+    cases: list[tuple[list[str], str, list[int]]] = [
+        (["the agent denies a refund"] * 3, "the agent denies the refund policy", [0, 10, 40])
+    ]
+    for _ in range(6):
+        corpus = [" ".join(rng.choices(words, k=rng.randint(2, 6))) for _ in range(rng.randint(1, 4))]
+        sentence = " ".join(rng.choices(words, k=rng.randint(1, 7)))
+        cases.append((corpus, sentence, rng.sample(range(30), 3)))
+    for corpus, sentence, asked in cases:
+        call = answer.shown(corpus, sentence, asked)
+        got = [number(n, f"{call}: a count") for n in sequence(answer(corpus, sentence, asked), 3, call)]
+        want = [ch01.count_tokens(sentence, ch01.train_bpe(corpus, n)) for n in asked]
+        if got == want:
+            continue
+        leaked = [ch01.count_tokens(sentence, ch01.train_bpe([*corpus, sentence], n)) for n in asked]
+        unmarked = [
+            sum(
+                len([p for p in ch01.bpe_encode(w, ch01.train_bpe(corpus, n)) if p != "</w>"])
+                for w in sentence.split()
+            )
+            for n in asked
+        ]
+        once = [
+            sum(len(ch01.bpe_encode(w, ch01.train_bpe(corpus, n))) for w in set(sentence.split()))
+            for n in asked
+        ]
+        if got == leaked:
+            why = "the sentence was learned from: train on the corpus alone, or the count means nothing"
+        elif got == [len(sentence.split())] * 3:
+            why = "this counts words, not tokens"
+        elif got == [len(sentence)] * 3:
+            why = "this counts characters, not tokens"
+        elif got == sorted(want) and want != sorted(want):
+            why = "the counts are not in the order of merge_counts"
+        elif got == [len(ch01.train_bpe(corpus, n)) for n in asked]:
+            why = "this counts the merges learned, not the tokens of the sentence"
+        elif got == once:
+            why = "a word that occurs twice counts twice"
+        elif got == unmarked:
+            why = "a single end-of-word marker is a token too"
+        else:
+            why = f"got {[round(n) for n in got]}; expected {want}"
+        raise Wrong(f"{call}: {why}")
+
+
+@exercise(
+    "1.5",
+    "Turn confidence into an action",
+    "decide",
+    [
+        "What does each action cost on average? A right answer costs nothing.",
+        "Answering costs `(1 - confidence) * wrong_usd` on average, a handoff `handoff_usd` for certain.",
+        'Answer if `(1 - confidence) * wrong_usd <= handoff_usd`, otherwise `"hand off"`.',
+    ],
+)
+def exercise_1_5(answer: Answer, rng: random.Random) -> None:
+    cases = [(0.9, 3.0, 1.5), (0.9, 60.0, 1.5), (0.2, 1.0, 5.0), (0.75, 8.0, 2.0), (1.0, 100.0, 0.0)]
+    cases += [(0.5, 0.0, 0.0), (0.0, 4.0, 1.0), (0.3, 10.0, 8.0), (0.85, 10.0, 8.0)]
+    for _ in range(200):
+        sure, wrong, handoff = rng.random(), rng.uniform(0.5, 80), rng.uniform(0.1, 20)
+        if abs((1 - sure) * wrong - handoff) > 0.05:
+            cases.append((sure, wrong, handoff))
+    got = []
+    for case in cases:
+        action = answer(*case)
+        if action not in ("answer", "hand off"):
+            raise Wrong(f"{answer.shown(*case)} returns {action!r}; expected 'answer' or 'hand off'")
+        got.append(action == "answer")
+    want = [(1 - sure) * wrong <= handoff for sure, wrong, handoff in cases]
+    if got == want:
+        return
+    if got == [sure * wrong <= handoff for sure, wrong, handoff in cases]:
+        raise Wrong(
+            "decide: it weighs the loss by the chance of being right; a wrong answer costs, so 1 - confidence"
+        )
+    turned = [not right for right in want]
+    if sum(a != b for a, b in zip(got, turned, strict=True)) <= 2:
+        raise Wrong("decide: the two actions are exchanged")
+    cuts = [sure for (sure, _, _), yes in zip(cases, got, strict=True) if yes]
+    passed_over = [sure for (sure, _, _), yes in zip(cases, got, strict=True) if not yes]
+    if not cuts or not passed_over:
+        raise Wrong(f"decide: it always says {'answer' if cuts else 'hand off'!r}")
+    if min(cuts) >= max(passed_over):
+        raise Wrong(
+            "decide: one threshold on the confidence for all costs: at 60 USD for a wrong answer it must be "
+            "far higher than at 3 USD"
+        )
+    if all(
+        yes == (sure >= min(1.0, h / w if w else 0.0)) for (sure, w, h), yes in zip(cases, got, strict=True)
+    ):
+        raise Wrong(
+            "decide: the threshold is handoff / wrong; that is the highest *risk* to take, so 1 minus it"
+        )
+    at = next(i for i, (a, b) in enumerate(zip(got, want, strict=True)) if a != b)
+    sure, wrong, handoff = cases[at]
+    loss = (1 - sure) * wrong
+    tie = "; at a tie, answer" if close(loss, handoff) else ""
+    raise Wrong(
+        f"{answer.shown(*cases[at])}: answering loses {loss:.2f} USD on average, a handoff costs "
+        f"{handoff:.2f}, but it says {'answer' if got[at] else 'hand off'!r}{tie}"
+    )
+
+
+@exercise(
+    "1.6",
+    "Cost a real request",
+    "phases",
+    [
+        "Which tokens wait for the prompt to be read, and which for the token before them?",
+        "The first token comes after the fixed cost and the whole prompt; `K` tokens have `K - 1` gaps.",
+        "`simulate_decode(prompt_tokens, output_tokens, jitter_ms=0.0)` gives all arrivals: the first one, "
+        "and the last minus the first.",
+    ],
+)
+def exercise_1_6(answer: Answer, rng: random.Random) -> None:
+    cases = [(800, 20), (100, 400), (4000, 20), (0, 2), (200, 1)]
+    cases += [(rng.randrange(5000), rng.randint(1, 500)) for _ in range(20)]
+    for prompt, output in cases:
+        call = answer.shown(prompt, output)
+        first, second = sequence(answer(prompt, output), 2, call)
+        ttft, decode = number(first, f"{call}: the TTFT"), number(second, f"{call}: the decode time")
+        want_ttft, want = 8.0 + 0.4 * prompt, 18.0 * (output - 1)
+        if close(ttft, want_ttft) and abs(decode - want) < 1e-6:
+            continue
+        if close(ttft, want_ttft) and close(decode, 18.0 * output):
+            raise Wrong(f"{call}: {output} tokens have {output - 1} gaps between them, not {output}")
+        if close(ttft, want_ttft) and close(decode, want_ttft + want):
+            raise Wrong(f"{call}: the second result is the total; decode begins at the first token")
+        if close(ttft, want_ttft - 8.0):
+            raise Wrong(f"{call}: the TTFT lacks the fixed cost of 8.0 ms, for queue and first step")
+        if close(ttft, want_ttft) and output > 1 and close(decode, 18.0):
+            raise Wrong(f"{call}: the second result is the time of one token, not of the phase")
+        if close(ttft, want_ttft) and 0 < abs(decode - want) <= 1.5 * output:
+            raise Wrong(f"{call}: the decode time has jitter in it; simulate with jitter_ms=0.0")
+        if close(ttft * 1000, want_ttft):
+            raise Wrong(f"{call}: the results are in seconds; expected milliseconds")
+        if close(ttft, want) and close(decode, want_ttft):
+            raise Wrong(f"{call}: the two phases are exchanged")
+        name, got, right = (
+            ("TTFT", ttft, want_ttft) if not close(ttft, want_ttft) else ("decode time", decode, want)
+        )
+        raise Wrong(f"{call}: the {name} is {got:.6g} ms; expected {right:.6g}")
+
+
+@exercise(
+    "1.7",
+    "Defend a design without an agent, then price the step",
+    "defend",
+    [
+        "Write the proposal first: an `AgentProposal` with a baseline that somebody measured.",
+        "An agent needs a case that the baseline gets wrong, and an observation that changes the next step.",
+        "The memo buys steps of `LADDER` on top of the same baseline; `memo_problems` must find nothing.",
+    ],
+)
+def exercise_1_7(answer: Answer, rng: random.Random) -> None:
+    proposal, memo = sequence(answer(), 2, "defend()")
+    for value, kind in ((proposal, "AgentProposal"), (memo, "AgencyBudgetMemo")):
+        if type(value).__name__ != kind:
+            raise Wrong(
+                f"defend(): expected a proposal and a memo in this order; found {type(value).__name__}"
+            )
+    if not proposal.name.strip():
+        raise Wrong("defend(): the proposal has no name")
+    if len(proposal.baseline_right) < 2:
+        raise Wrong("defend(): a baseline measured on fewer than two cases is not measured")
+    if all(proposal.baseline_right.values()):
+        raise Wrong(
+            "defend(): the baseline gets every case right, so nothing justifies a step beyond it; name the "
+            "measured failure"
+        )
+    if not any(proposal.baseline_right.values()):
+        raise Wrong("defend(): the baseline gets no case right; a best baseline is right somewhere")
+    if proposal.listed_in_advance:
+        raise Wrong(
+            "defend(): all observations can be listed in advance, so a fixed branch does what the agent would"
+        )
+    if objections := ch01.agent_objections(retyped(proposal, ch01.AgentProposal, ch01)):
+        raise Wrong(f"defend(): {objections[0]}")
+    if not memo.feature.strip() or memo.feature != proposal.name:
+        raise Wrong(f"defend(): the memo is about {memo.feature!r}, the proposal about {proposal.name!r}")
+    if memo.baseline != proposal.baseline:
+        raise Wrong("defend(): memo and proposal name different baselines; the increment counts from one")
+    if problems := ch01.memo_problems(retyped(memo, ch01.AgencyBudgetMemo, ch01)):
+        raise Wrong(f"defend(): {problems[0]}")
+    names = [rung.name for rung in memo.rungs]
+    if "bounded agent" not in names:
+        raise Wrong(f"defend(): the memo buys {', '.join(names)}; the step to price is the bounded agent")
+    if not any(grant is None for grant in memo.authority.values()):
+        raise Wrong("defend(): the memo refuses no action; say what the agent may not do")
+    if not any(memo.authority.values()):
+        raise Wrong("defend(): the memo grants no action; an agent that may do nothing needs no memo")

@@ -1,0 +1,133 @@
+"""Run a reader's code so that it cannot hurt the check: bounded in time, quiet, on copies of its arguments.
+
+In the main thread of a Unix system a timer interrupts the code, also inside most of a library's calls.
+Elsewhere a trace function looks at the clock at every line, which slows Python code and sees no call into C.
+What neither does: bound memory, or stop code that catches every exception at every line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from modelcall.lab import args
+
+__all__ = ["CALL_S", "Untouched", "Wrong", "call", "time_limit"]
+
+CALL_S = 2.0
+
+
+class Wrong(Exception):  # noqa: N818 - it is a verdict, not an error of ours
+    """Why an answer is not accepted, in words for its author."""
+
+
+class Untouched(Exception):  # noqa: N818
+    """The answer is still the stub."""
+
+
+class _TimeUp(BaseException):
+    """Not an ``Exception``: a reader's ``except Exception`` must not swallow it."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise ``Wrong`` in the block once it has run for ``seconds``."""
+    main = threading.current_thread() is threading.main_thread()
+    timer = main and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+    try:
+        with _by_timer(seconds) if timer else _by_trace(seconds):
+            yield
+    except _TimeUp:
+        raise Wrong(f"did not finish within {seconds:g} s; does a loop in it end?") from None
+
+
+@contextlib.contextmanager
+def _by_timer(seconds: float) -> Iterator[None]:
+    running = True
+
+    def ring(*_: object) -> None:
+        if running:
+            raise _TimeUp
+
+    before = signal.signal(signal.SIGALRM, ring)
+    # It rings on: code that swallows one exception gets the next.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)
+    try:
+        yield
+    finally:
+        running = False
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _by_trace(seconds: float) -> Iterator[None]:
+    deadline = time.monotonic() + seconds
+    before = sys.gettrace()
+
+    def trace(frame: object, event: str, value: object) -> Any:
+        if time.monotonic() > deadline:
+            raise _TimeUp
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def call(function: Callable[..., Any], name: str, arguments: tuple[Any, ...], seconds: float = CALL_S) -> Any:
+    """Return what ``function`` returns for copies of ``arguments``.
+
+    Raises:
+        Wrong: it raised, took too long, printed instead of returning, or changed an argument.
+        Untouched: it raised ``NotImplementedError``, or is a stub that returns nothing.
+    """
+    shown = shown_call(name, arguments)
+    given = copy.deepcopy(arguments)
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), time_limit(seconds):
+            result = function(*given)
+    except Wrong as error:
+        raise Wrong(f"{shown} {error}") from None
+    except NotImplementedError:
+        raise Untouched from None
+    except (Exception, SystemExit) as error:
+        raise Wrong(f"{shown} raises {type(error).__name__}: {str(error)[:200]}") from None
+    if result is None and _is_stub(function):
+        raise Untouched
+    if result is None:
+        told = "prints a result and returns None: return it" if printed.getvalue().strip() else "returns None"
+        raise Wrong(f"{shown} {told}")
+    if not _equal(given, arguments):
+        raise Wrong(f"{shown} changes its argument; a caller would find its data altered")
+    return result
+
+
+def shown_call(name: str, arguments: tuple[Any, ...]) -> str:
+    """Return a call as it is written, shortened."""
+    return f"{name}({', '.join(args.found(a).removeprefix('got ') for a in arguments)})"
+
+
+def _equal(one: object, other: object) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # what cannot be compared was not an argument of ours
+        return False
+
+
+def _is_stub(function: object) -> bool:
+    """Say whether a function does nothing: no names, and no constants but its docstring."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return False
+    return not code.co_names and set(code.co_consts) <= {None, Ellipsis, getattr(function, "__doc__", None)}
