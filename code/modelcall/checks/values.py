@@ -35,7 +35,7 @@ class SaltedText(str):
 
 
 def retyped(value: Any, kind: type[Any], module: ModuleType) -> Any:
-    """Return a dataclass value as one of ``kind``, its members as the classes of the same names in ``module``.
+    """Return a dataclass value as one of ``kind``, its members as classes of the same names in ``module``.
 
     Raises:
         TypeError, AttributeError: the value has not the fields of ``kind``.

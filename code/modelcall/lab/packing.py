@@ -3,8 +3,8 @@
 The states of one slider are nearly the same HTML: a figure whose bars have other heights, a sentence with
 other numbers. Each text is cut into words and what stands between them. Texts with the same between-parts
 share a *template*: a list of fixed pieces and of places. A place is a column of the rows; words that never
-change are fixed, columns that always agree are one column, and rows that agree are one row. A browser joins a template
-with a row in a few lines of script. ``unpack`` is that script in Python, and tests hold the two together.
+change are fixed, columns that always agree are one column, and rows that agree are one row. A browser joins
+a template with a row in a few lines of script; ``unpack`` is that script in Python.
 
 What is not done here: no compression proper. A host compresses what it sends, and a file on disk has no need.
 """
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[A-Za-z0-9_.+-]+")
 def pack(texts: Sequence[str]) -> dict[str, Any]:
     """Return templates ``t``, rows ``r`` and, for each text, its row ``s`` (left out if that is its place).
 
-    A template is a list of strings and column numbers. A row is "template,word,word,...", words without commas.
+    A template is a list of strings and column numbers. A row is "template,word,...", words without commas.
 
     >>> pack(["<b>0.5</b> of 2", "<b>0.7</b> of 2"])
     {'t': [['<b>', 0, '</b> of 2']], 'r': ['0,0.5', '0,0.7']}

@@ -159,10 +159,17 @@ def page_svg(text: str, prefix: str) -> str:
     Hidden from screen readers, as the words beside it say what it shows.
     """
     root = ET.fromstring(re.sub(r"<!DOCTYPE.*?>", "", text, count=1, flags=re.S))
-    roles = {light: f"var(--fig-{role},{light})" for role, (light, _) in style.PALETTE.items()}
+    roles = {light: role for role, (light, _) in style.PALETTE.items()}
     colour = re.compile("|".join(roles), re.I)
     used = dict.fromkeys(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", text))
     ids = {old: f"{prefix}{number}" for number, old in enumerate(used)}
+    shown: dict[str, str] = {}
+
+    def variable(match: re.Match[str]) -> str:
+        light = match[0].lower()
+        shown[roles[light]] = light
+        return f"var(--{roles[light]})"
+
     for parent in root.iter():
         for child in list(parent):
             if child.tag.rsplit("}", 1)[-1] in ("metadata", "style"):
@@ -172,8 +179,9 @@ def page_svg(text: str, prefix: str) -> str:
         element.text = element.text if leaf else None
         for child in element:
             child.tail = None if not leaf else child.tail
-        for key, value in list(element.attrib.items()):
-            del element.attrib[key]
+        attributes = dict(element.attrib)
+        element.attrib.clear()
+        for key, value in attributes.items():
             if key == "id":
                 if value in ids:
                     element.attrib["id"] = ids[value]
@@ -181,25 +189,54 @@ def page_svg(text: str, prefix: str) -> str:
             if key == _HREF:
                 key, value = "href", "#" + ids.get(value[1:], "")
             value = re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{ids[m[1]]})", value)
-            if key in _LENGTHS and not re.search(r"scale|matrix", value):
-                value = re.sub(r"-?\d*\.\d+", lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), value)
-                value = " ".join(value.split())
-            value = re.sub(r"(font:[^;]*?px)[^;]*", r"\1 var(--sans,sans-serif)", value)
-            value = re.sub(r"(?<=[:;]) +| +(?=;)", "", value)
-            element.attrib[key] = colour.sub(lambda m: roles[m[0].lower()], value)
+            if key in _LENGTHS:
+                value = _short(value)
+            elif key == "style":
+                value = _style(value)
+            if value:
+                element.attrib[key] = colour.sub(variable, value)
     width = float(re.sub(r"[^\d.]", "", root.attrib.pop("width", "")) or 0)
     for key in ("height", "version"):
         root.attrib.pop(key, None)
-    natural = f"--natural:{width / 0.75:.0f}px;stroke-linejoin:round;stroke-linecap:butt"
-    root.attrib |= {"class": "figure-svg", "aria-hidden": "true", "style": natural}
+    # What most elements share is inherited from the root, and each role is named once.
+    palette = "".join(f"--{role}:var(--fig-{role},{light});" for role, light in shown.items())
+    root.attrib |= {
+        "class": "figure-svg",
+        "aria-hidden": "true",
+        "style": f"--natural:{width / 0.75:.0f}px;{palette}{_SHARED}",
+    }
     ET.register_namespace("", _SVG)
-    return ET.tostring(_lifted(root), encoding="unicode", short_empty_elements=True)
+    return ET.tostring(_lifted(root), encoding="unicode", short_empty_elements=True).replace(" />", "/>")
 
 
-_LENGTHS = {"d", "x", "y", "cx", "cy", "r", "x1", "x2", "y1", "y2", "points", "transform", "viewBox"} | {
-    "width",
-    "height",
-}
+_LENGTHS = {"d", "x", "y", "cx", "cy", "r", "x1", "x2", "y1", "y2", "points", "transform", "width", "height"}
+_SHARED = "font:10px var(--sans,sans-serif);stroke-width:.8;stroke-linejoin:round"
+
+
+def _short(value: str) -> str:
+    """Coordinates to a tenth of a point, finer than any screen; a scale is a factor and keeps its places."""
+    if not re.search(r"scale|matrix", value):
+        value = re.sub(r"-?\d*\.\d+", lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), value)
+    value = re.sub(r" ?([MLCQZzH]) ?", r"\1", " ".join(value.split()))
+    return "" if value.startswith("rotate(-0 ") or value.startswith("rotate(0 ") else value
+
+
+def _style(value: str) -> str:
+    """A style without what the root says already."""
+    kept = []
+    for item in value.split(";"):
+        key, _, setting = (part.strip() for part in item.partition(":"))
+        if key == "font":
+            key, setting = "font-size", (re.findall(r"[\d.]+px", setting) or ["10px"])[0]
+        said = {
+            "font-family": setting,
+            "font-size": "10px",
+            "stroke-width": "0.8",
+            "stroke-linejoin": "miter",
+        }
+        if setting and said.get(key) != setting and (key, setting) != ("text-anchor", "start"):
+            kept.append(f"{key}:{setting}")
+    return ";".join(kept)
 
 
 def _lifted(element: ET.Element) -> ET.Element:
