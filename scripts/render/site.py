@@ -63,14 +63,14 @@ def build(
     root: Path,
     output: Path | None = None,
     cache: Path | None = None,
-    extra: Extra | None = None,
+    extra: Extra | dict[str, bytes] | None = None,
     ebook: bool = False,
 ) -> Result:
     """Build the book at ``root`` into ``output`` (default: ``_book`` in it).
 
     ``cache`` (default: in ``root/.quarto``) keeps what Pandoc and the font tools made, by content. ``extra``
-    makes files to publish beside the pages from the numbered book, by path: a page links to its notebooks among
-    them. ``ebook`` adds the book as an EPUB.
+    are files to publish beside the pages, by path, or what makes them from the numbered book: a page links to
+    its notebooks among them. ``ebook`` adds the book as an EPUB.
 
     Raises:
         BuildError: the book has mistakes; each is named with its place, and ``output`` is untouched.
@@ -86,10 +86,10 @@ def build(
         draft.blocks = resolver.walk(draft.blocks)
         draft.cited = resolver.cited
     site = _write_bodies(book, pandoc, register, drafts, problems)
-    beside = extra(book, drafts, register, pandoc, problems) if extra else {}
+    beside = extra(book, drafts, register, pandoc, problems) if callable(extra) else extra or {}
     files = {**beside, **_files(book, drafts, site, problems)}
     for built in site:
-        built.line = page_line(book, built.page, built.body, setbeside)
+        built.line = page_line(book, built.page, built.body, set(beside))
         built.twin = twin_name(built.page)
     pages = _pages(book, site, NAME if ebook else "")
     files["llms.txt"] = llms(book, site)
