@@ -3,8 +3,8 @@
     python tests/environments/run.py tests/environments/colab-2026-08-19.txt --python python3.13
 
 It makes a virtual environment of the pins, without the book's package; derives the notebooks and the wheel
-into a folder; runs the first cell, which installs the package; proves that no pinned package moved; and runs the
-whole notebook with every outside connection refused. It needs a package index and a few minutes, so it is no
+into a folder; runs the first cell, which installs the package; proves that no pinned package moved; and runs
+the whole notebook with every outside connection refused. It needs a package index and a few minutes, so it is no
 part of the tests. ``--environment FOLDER`` takes an environment made before (and puts the package into it).
 """
 
@@ -122,9 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         moved = {
             key: (version, after.get(key)) for key, version in before.items() if after.get(key) != version
         }
-        print(
-            f"    {len(before)} packages before, {len(after) - len(before)} more now, moved: {moved or 'none'}"
-        )
+        print(f"    {len(before)} packages before, {len(after) - len(before)} more, moved: {moved or 'none'}")
         (folder / "refuse").mkdir()
         (folder / "refuse" / "sitecustomize.py").write_text(REFUSE, encoding="utf-8")
         for each in named:
