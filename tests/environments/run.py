@@ -4,8 +4,8 @@
 
 It makes a virtual environment of the pins, without the book's package; derives the notebooks and the wheel
 into a folder; runs the first cell, which installs the package; proves that no pinned package moved; and runs
-the whole notebook with every outside connection refused. It needs a package index and a few minutes, so it is no
-part of the tests. ``--environment FOLDER`` takes an environment made before (and puts the package into it).
+the whole notebook with every outside connection refused. It needs a package index and a few minutes, so it is
+no part of the tests. ``--environment FOLDER`` takes an environment made before (the package goes into it).
 """
 
 from __future__ import annotations
