@@ -10,7 +10,7 @@ BOOK   := $(VENV)/.book-installed
 DEV    := $(VENV)/.dev-installed
 PORT   ?= 8000
 
-.PHONY: help book epub serve lab sync tangle check test test-long bench lock clean
+.PHONY: help book epub serve lab edit sync tangle check test test-long bench lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,7 +48,11 @@ epub: $(BOOK)  ## build the site with the book as an EPUB in it
 serve: $(BOOK)  ## serve the site on PORT (8000) and rebuild it when a source changes
 	@$(PY) scripts/build.py --serve --port $(PORT)
 
-lab: $(BOOK)  ## open the notebooks in JupyterLab
+lab: $(BOOK)  ## open the readers' notebooks in JupyterLab, from notebooks/, where your edits stay
+	@$(PY) scripts/readers.py --lab notebooks
+	@$(VENV)/bin/jupyter lab --notebook-dir=notebooks
+
+edit: $(BOOK)  ## open the chapters' own notebooks in JupyterLab, for authors (then: make sync)
 	@$(VENV)/bin/jupyter lab --notebook-dir=chapters
 
 sync: $(BOOK)  ## bring text and notebooks together; runs only the stale notebooks

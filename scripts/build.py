@@ -6,7 +6,8 @@
     python scripts/build.py --epub               the site with the book as an EPUB in it (embedded renderer)
     python scripts/build.py --check-links        after a build, check every link of the site
 
-Both renderers read the same ``_quarto.yml``, Markdown and executed notebooks; neither runs a cell.
+Both renderers read the same ``_quarto.yml``, Markdown and executed notebooks; neither runs a cell. Beside the
+pages the site has the readers' notebooks and the package's wheel (``readers``).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import readers
 from render.epub import NAME
 from render.links import broken_links, inventory, site_pages
 from render.pandoc import write_atomic
@@ -120,7 +122,10 @@ def _report(error: BuildError) -> str:
 
 def _build(renderer: str, root: Path, output: Path, ebook: bool = False) -> None:
     started = time.perf_counter()
-    pages = _quarto(root, output) if renderer == "quarto" else build(root, output, ebook=ebook).pages
+    if renderer == "quarto":
+        pages = _quarto(root, output)
+    else:
+        pages = build(root, output, extra=readers.derive, ebook=ebook).pages
     seconds = time.perf_counter() - started
     name = "Quarto" if renderer == "quarto" else "the embedded renderer"
     print(f"built {pages} pages with {name} in {seconds:.2f} s", file=sys.stderr)
@@ -133,6 +138,7 @@ def _quarto(root: Path, output: Path) -> int:
     """Run Quarto. It ends with status 0 on unresolved references and broken links, so its log is read too."""
     if not shutil.which("quarto"):
         raise BuildError(["--renderer quarto: no quarto on PATH"])
+    beside = readers.files(root)
     staged = output.with_name(f".{output.name}-quarto")
     shutil.rmtree(staged, ignore_errors=True)
     where = os.path.relpath(staged, root)  # Quarto takes it as relative to the project
@@ -147,6 +153,8 @@ def _quarto(root: Path, output: Path) -> int:
         pages = site_pages(staged)
         if "index.html" not in pages:
             raise BuildError([f"quarto wrote no index.html into {staged.name}"])
+        for name, data in beside.items():
+            write_atomic(staged / name, data)
         put_in_place(staged, output)
     finally:
         shutil.rmtree(staged, ignore_errors=True)

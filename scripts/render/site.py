@@ -11,6 +11,7 @@ import html
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from .transform import Transform
 from .tree import Node
 from .twin import Works, llms, twin, twin_name
 
-__all__ = ["Result", "build", "put_in_place", "swap"]
+__all__ = ["Extra", "Result", "build", "put_in_place", "swap"]
 
 _ASSETS = Path(__file__).parent / "assets"
 
@@ -54,6 +55,7 @@ class _Draft:
     works: Works = field(default_factory=Works)  # what the Markdown twin needs for the works that it cites
 
 
+Extra = Callable[[Book, "list[_Draft]", Register, Pandoc, Problems], dict[str, bytes]]
 _SLASHES = re.compile(r"^\s*//.*\n", re.M)
 
 
@@ -61,14 +63,14 @@ def build(
     root: Path,
     output: Path | None = None,
     cache: Path | None = None,
-    extra: dict[str, bytes] | None = None,
+    extra: Extra | dict[str, bytes] | None = None,
     ebook: bool = False,
 ) -> Result:
     """Build the book at ``root`` into ``output`` (default: ``_book`` in it).
 
     ``cache`` (default: in ``root/.quarto``) keeps what Pandoc and the font tools made, by content. ``extra``
-    are files that others made for the site, by path: a page links to its notebooks among them. ``ebook`` adds
-    the book as an EPUB.
+    are files to publish beside the pages, by path, or what makes them from the numbered book: a page links to
+    its notebooks among them. ``ebook`` adds the book as an EPUB.
 
     Raises:
         BuildError: the book has mistakes; each is named with its place, and ``output`` is untouched.
@@ -84,9 +86,10 @@ def build(
         draft.blocks = resolver.walk(draft.blocks)
         draft.cited = resolver.cited
     site = _write_bodies(book, pandoc, register, drafts, problems)
-    files = {**(extra or {}), **_files(book, drafts, site, problems)}
+    beside = extra(book, drafts, register, pandoc, problems) if callable(extra) else extra or {}
+    files = {**beside, **_files(book, drafts, site, problems)}
     for built in site:
-        built.line = page_line(book, built.page, built.body, set(extra or {}))
+        built.line = page_line(book, built.page, built.body, set(beside))
         built.twin = twin_name(built.page)
     pages = _pages(book, site, NAME if ebook else "")
     files["llms.txt"] = llms(book, site)

@@ -1,0 +1,344 @@
+"""Derive the readers' notebooks: the pages as plain Jupyter notebooks, complete and for students.
+
+    python scripts/readers.py --lab notebooks     put them into a folder to work in; edited ones stay
+    python scripts/readers.py --output out        write notebooks/ and wheels/ as the site publishes them
+
+``derive`` is what the site's build calls. Sources are the executed twins in ``chapters/`` and the numbers
+that the embedded renderer gave them; nothing is run. A notebook has no Quarto syntax left, and its first cell
+finds the package or installs the published wheel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import mimetypes
+import re
+import sys
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from nbformat import NotebookNode
+
+import lab_folder
+import notebooks
+import readers_cells
+import readers_setup
+import sync
+import twins
+from notebooks import BookError
+from readers_cells import Draft
+from readers_prose import Prose
+from render.config import Book, Page, load
+from render.crossref import Register, kind_of
+from render.downloads import FORMS
+from render.pandoc import Pandoc, write_atomic
+from render.problems import BuildError, Problems
+from render.site import _Draft, _drafts, _nocite
+from render.source import Source
+from render.tree import Node, Walker, html_block
+
+__all__ = ["COMPLETE", "STUDENT", "derive", "files", "forms", "main"]
+
+COMPLETE, STUDENT = FORMS["complete"], FORMS["student"]
+_WRITER = "gfm-tex_math_gfm-footnotes-alerts+tex_math_dollars"
+_QUARTO = re.compile(
+    r":::|(?<![\w.])@(?:fig|tbl|eq|sec|lst|thm|lem|cor|prp|cnj|def|exm|exr|nte|tip|wrn|imp|cau)-"
+    r"|\{#|\{\.|^#\||\[-?@|\{\{<|\{=\w+\}",
+    re.M,
+)
+_FENCED = re.compile(
+    r"^( {0,3}(?:> ?)*)(`{3,}|~{3,})[^\n]*\n.*?^\1\2[`~]*[ \t]*$|(`+)(?!`).+?(?<!`)\3(?!`)", re.M | re.S
+)
+
+
+def files(root: Path) -> dict[str, bytes]:
+    """Everything that the site publishes beside its pages: notebooks in both forms, and the wheel.
+
+    Raises:
+        BuildError: a source has mistakes; each is named with its file and cell.
+    """
+    problems = Problems()
+    book = load(root, problems)
+    pandoc = Pandoc(root / ".quarto" / "embedded" / "pandoc", root)
+    register = Register()
+    drafts = _drafts(book, pandoc, register, problems)
+    problems.raise_if_any()
+    made = derive(book, drafts, register, pandoc, problems)
+    problems.raise_if_any()
+    return made
+
+
+def derive(
+    book: Book, drafts: Sequence[_Draft], register: Register, pandoc: Pandoc, problems: Problems
+) -> dict[str, bytes]:
+    """The same for a site that is being built: its pages are numbered, and its mistakes collected."""
+    wheel = readers_setup.wheel(book.root, pandoc.cache.with_name("wheel"))
+    made = {f"{readers_setup.FOLDER}/{wheel.name}": wheel.data} if wheel else {}
+    written = [draft for draft in drafts if draft.page.path.endswith(".ipynb")]
+    if problems.lines:  # nothing will be written, but the pages' links go somewhere
+        return made | {f"{form}/{Path(d.page.path).name}": b"" for d in written for form in forms(d.page)}
+    _check_twins(book, problems)
+    trees = {draft.page.path: pandoc.tree(draft.source.text)[0]["blocks"] for draft in drafts}
+    works = {path: _cited(tree) for path, tree in trees.items()}
+    cited = sorted({key for keys in works.values() for key in keys})
+    for draft in written:
+        tree, own = trees[draft.page.path], works[draft.page.path]
+        if own and book.bibliography:
+            tree = _with_citations(book, pandoc, tree, cited)
+        try:
+            page = _Page(book, draft.source, draft.chapter, register, pandoc, problems)
+        except BookError as error:
+            problems.add(draft.page.path, str(error))
+            continue
+        page.read(tree, own)
+        for form in forms(draft.page):
+            made[f"{form}/{page.name}"] = page.form(form, wheel)
+    return made
+
+
+def forms(page: Page) -> list[str]:
+    """The folders that have a page's notebook: an appendix has nothing to solve, so it is complete only."""
+    return [COMPLETE, STUDENT] if page.kind == "chapter" else [COMPLETE]
+
+
+def _check_twins(book: Book, problems: Problems) -> None:
+    """A notebook that does not say what its text says would reach readers stale."""
+    for page in book.pages:
+        text = (book.root / page.path).with_suffix(".md")
+        if page.path.endswith(".ipynb") and text.is_file():
+            try:
+                found = sync.read_page(text.stem, book.root)
+                if found.text_cells != found.notebook_cells:
+                    problems.add(
+                        page.path,
+                        f"is not what {text.name} says: {sync.first_difference(found)}; run `make sync`",
+                    )
+            except BookError as error:
+                problems.add(page.path, str(error))
+
+
+class _Works(Walker):
+    """The keys of the works that a page cites."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def on_cite(self, node: Node) -> list[Node] | None:
+        self.keys += [c["citationId"] for c in node["c"][0] if not kind_of(c["citationId"])]
+        return None
+
+
+def _cited(tree: list[Node]) -> list[str]:
+    works = _Works()
+    works.walk(tree)
+    return list(dict.fromkeys(works.keys))
+
+
+def _with_citations(book: Book, pandoc: Pandoc, blocks: list[Node], cited: list[str]) -> list[Node]:
+    """Let citeproc write the words of citations, knowing all works so that 2020a is the same everywhere."""
+    assert book.bibliography
+    data = (book.root / book.bibliography).read_bytes()
+    meta = {
+        "link-citations": {"t": "MetaBool", "c": True},
+        "nocite": {"t": "MetaInlines", "c": [_nocite(cited)]},
+    }
+    tree = {"pandoc-api-version": [1, 23, 1], "meta": meta, "blocks": blocks}
+    extra = ["-f", "json", "-t", "json", "--citeproc", "--bibliography", book.bibliography]
+    out, _ = pandoc._run(extra, json.dumps(tree, sort_keys=True), hashlib.sha256(data).hexdigest())
+    written: list[Node] = json.loads(out)["blocks"]
+    return written
+
+
+class _Page:
+    """One page on its way to its notebooks."""
+
+    def __init__(
+        self,
+        book: Book,
+        source: Source,
+        chapter: str,
+        register: Register,
+        pandoc: Pandoc,
+        problems: Problems,
+    ) -> None:
+        self.book, self.source, self.pandoc, self.problems = book, source, pandoc, problems
+        self.name = Path(source.page.path).name
+        self.twin = notebooks.read(book.root / source.page.path, book.root)
+        self.prose = Prose(source, chapter, register, self._address, problems)
+        self.works: list[Node] = []
+
+    def read(self, tree: list[Node], cited: list[str]) -> None:
+        """Take the page apart; ``cited`` are the works that it cites itself."""
+        self.prose.run(tree)
+        marks = [f'<a id="ref-{key}"></a>' for key in cited]
+        self.works = [e for e in self.prose.entries if e["c"][0]["c"][1] in marks]
+
+    def _address(self, page: Page, fragment: str) -> str | None:
+        mark = f"#{fragment}" if fragment else ""
+        if page.path == self.source.page.path:
+            return mark or None
+        if not self.book.site_url:
+            return None
+        return f"{self.book.site_url}{page.output}{mark}" if page.path.endswith((".md", ".ipynb")) else None
+
+    # -- one form ------------------------------------------------------------------------------------------
+
+    def form(self, folder: str, wheel: readers_setup.Wheel | None) -> bytes:
+        student = folder == STUDENT
+        drafts = readers_cells.plan(self.prose, self.twin.cells, student)
+        if self.works:
+            title = {"t": "Header", "c": [2, ["", [], []], [{"t": "Str", "c": "References"}]]}
+            drafts.append(Draft("references", [title, *self.works]))
+        self._check_names(drafts)
+        self._write(drafts)
+        cells = [self._cell(draft) for draft in drafts]
+        record: dict[str, Any] = {
+            "form": "student" if student else "complete",
+            "source": self.source.page.path,
+        }
+        if wheel:
+            setup = readers_setup.first_cell(wheel, self.book.site_url, self._last_run())
+            cells.insert(0, readers_cells.new_code("setup", setup))
+            record["wheel"] = {"name": wheel.name, "sha256": wheel.sha256}
+        metadata = NotebookNode(
+            {
+                "kernelspec": twins.KERNELSPEC,
+                "language_info": twins.LANGUAGE,
+                "colab": {"name": self.name, "provenance": [], "toc_visible": True},
+                "modelcall": {**record, "last_run": self.source.last_run},
+            }
+        )
+        notebook = NotebookNode(cells=cells, metadata=metadata, nbformat=4, nbformat_minor=5)
+        if not student and "widgets" in self.twin.metadata:
+            notebook.metadata["widgets"] = self.twin.metadata["widgets"]
+        self._check_syntax(notebook, folder)
+        return twins.to_bytes(notebook)
+
+    def _last_run(self) -> dict[str, Any]:
+        run = self.source.last_run
+        for key in ("seconds", "date", "machine"):
+            if key not in run:
+                self.problems.add(
+                    self.source.page.path, f"its record of the last run has no {key}; run `make sync`"
+                )
+        return {"seconds": 0, "date": "", "machine": "", **run}
+
+    def _check_names(self, drafts: list[Draft]) -> None:
+        kept = {draft.id for draft in drafts if draft.code is not None}
+        gone = {c.id: c.source for c in self.twin.cells if c.cell_type == "code" and c.id not in kept}
+        for cell, name, giver in readers_cells.missing_names(drafts, gone):
+            where = f"{self.source.page.path}, cell {cell}"
+            self.problems.add(
+                where,
+                f"reads {name!r}, which only the folded cell {giver} gives; a student has no such cell",
+            )
+
+    def _write(self, drafts: list[Draft]) -> None:
+        """Turn the drafts' blocks, and the Markdown among their outputs, into text by one run of Pandoc."""
+        jobs: list[list[Node]] = []
+        targets: list[tuple[Draft, NotebookNode | None]] = []
+        numbers = {cell.id: number for number, cell in enumerate(self.twin.cells, 1)}
+        for draft in drafts:
+            if draft.code is None:
+                targets.append((draft, None))
+                jobs.append(draft.blocks)
+                continue
+            outputs = readers_cells.markdown_outputs(draft)  # none in a student's notebook
+            shown = self.prose.shown.get(numbers[draft.id], []) if outputs else []
+            for output, blocks in zip(outputs, shown, strict=True):
+                targets.append((draft, output))
+                jobs.append(blocks)
+        for (draft, shown_in), text in zip(targets, self._texts(jobs), strict=True):
+            if shown_in is not None:
+                readers_cells.set_markdown(shown_in, text)
+            else:
+                draft.text = self._attached(draft, text)
+
+    def _texts(self, jobs: list[list[Node]]) -> list[str]:
+        between = html_block("<!--next-->")
+        blocks = [block for job in jobs for block in (*job, between)]
+        tree = {"pandoc-api-version": [1, 23, 1], "meta": {}, "blocks": blocks}
+        data = json.dumps(tree, ensure_ascii=False, sort_keys=True)
+        out, _ = self.pandoc._run(["-f", "json", "-t", _WRITER, "--wrap=none"], data)
+        return [text.strip("\n") for text in out.split("<!--next-->")[:-1]]
+
+    def _attached(self, draft: Draft, text: str) -> str:
+        """Put the image files of a cell into it."""
+
+        def attach(match: re.Match[str]) -> str:
+            path = self.book.root / self.source.page.resolve(match[2])
+            if re.match(r"[a-z]+:", match[2]) or not path.is_file():
+                return match[0]
+            kind = mimetypes.guess_type(path.name)[0] or "image/png"
+            draft.attachments[path.name] = {kind: b64encode(path.read_bytes()).decode()}
+            return f"{match[1]}(attachment:{quote(path.name)})"
+
+        return re.sub(r"(!\[[^\]]*\])\(([^()\s]+)\)", attach, text)
+
+    def _cell(self, draft: Draft) -> NotebookNode:
+        if draft.code is not None:
+            return draft.code
+        cell = NotebookNode(cell_type="markdown", id=draft.id, metadata=NotebookNode(), source=draft.text)
+        if draft.attachments:
+            cell.attachments = NotebookNode(draft.attachments)
+        return cell
+
+    def _check_syntax(self, notebook: NotebookNode, folder: str) -> None:
+        for cell in notebook.cells:
+            for text in _markdown(cell):
+                if match := _QUARTO.search(_FENCED.sub("", text)):
+                    line = text[: text.find(match[0])].count("\n") + 1
+                    where = f"{self.source.page.path}, cell {cell.id}"
+                    self.problems.add(
+                        where, f"{folder}/{self.name}: {match[0]!r} is left in line {line} of the cell"
+                    )
+            if cell.cell_type == "code" and re.search(r"^#\|", cell.source, re.M):
+                self.problems.add(
+                    f"{self.source.page.path}, cell {cell.id}", "an option line below the top of the cell"
+                )
+
+
+def _markdown(cell: NotebookNode) -> list[str]:
+    """What a front end shows of a cell as Markdown."""
+    if cell.cell_type == "markdown":
+        return [cell.source]
+    return [
+        out.data["text/markdown"] for out in cell.get("outputs", []) if "text/markdown" in out.get("data", {})
+    ]
+
+
+def main(arguments: Sequence[str] | None = None, root: Path = notebooks.ROOT) -> int:
+    """Run the command line; return its exit status."""
+    parser = argparse.ArgumentParser(description="Derive the readers' notebooks.")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--lab", metavar="FOLDER", help="a folder to work in; edited notebooks stay as they are"
+    )
+    where.add_argument("--output", metavar="FOLDER", help="write what the site publishes")
+    options = parser.parse_args(arguments)
+    try:
+        made = files(root)
+        if options.output:
+            for name, data in made.items():
+                write_atomic(Path(options.output, name), data)
+            print(f"readers: {len(made)} files in {options.output}", file=sys.stderr)
+        else:
+            for line in lab_folder.update(Path(options.lab), made):
+                print(f"readers: {line}", file=sys.stderr)
+    except BuildError as error:
+        for line in error.lines:
+            print(f"readers: {line}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"readers: {error.filename or root}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

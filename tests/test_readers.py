@@ -1,0 +1,240 @@
+"""Readers' notebooks: valid, free of Quarto syntax, worded as the site, and they run in both forms."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from tests.render.sample import code, markdown, notebook, stream, write
+
+import execute
+import readers
+import twins
+from render.problems import BuildError
+
+ROOT = Path(__file__).resolve().parents[1]
+# What must not be left outside code, spelt as the book's sources spell it.
+QUARTO = [":::", "@fig-", "@sec-", "@tbl-", "@eq-", "{#", "{.", "[@", "{{<", "```{=html}", "```{code-cell}"]
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, bytes]:
+    return readers.files(ROOT)
+
+
+def names() -> list[str]:
+    found = sorted(path.name for path in (ROOT / "chapters").glob("*.ipynb"))
+    return [f"notebooks/{n}" for n in found] + [f"notebooks/student/{n}" for n in found if n[0].isdigit()]
+
+
+def parsed(data: bytes) -> Any:
+    return nbformat.reads(data.decode(), as_version=4)
+
+
+def prose(text: str) -> str:
+    """Markdown without its code, in which ``@`` and braces are Python's."""
+    text = re.sub(
+        r"^( {0,3}(?:> ?)*)(`{3,}) ?(?:python|text|bash)?\n.*?^\1\2[ \t]*$", "", text, flags=re.M | re.S
+    )
+    return re.sub(r"(`+)[^`].*?\1", "", text, flags=re.S)
+
+
+@pytest.mark.parametrize("name", names())
+def test_valid_and_free_of_quarto(made: dict[str, bytes], name: str) -> None:
+    found = parsed(made[name])
+    nbformat.validate(found)
+    assert (found.nbformat, found.nbformat_minor) == (4, 5)
+    assert found.metadata.kernelspec.name == "python3"
+    ids = [cell.id for cell in found.cells]
+    assert len(set(ids)) == len(ids) and ids[0] == "setup"
+    shown = 0
+    for cell in found.cells:
+        texts = [cell.source] if cell.cell_type == "markdown" else []
+        texts += [
+            o.data["text/markdown"] for o in cell.get("outputs", []) if "text/markdown" in o.get("data", {})
+        ]
+        for text in texts:
+            shown += 1
+            left = [mark for mark in QUARTO if mark in prose(text)]
+            assert not left, (name, cell.id, left, text)
+        if cell.cell_type == "code":
+            assert not re.search(r"^#\|", cell.source, re.M), cell.id
+    assert shown
+
+
+@pytest.mark.parametrize("name", names())
+def test_links_within_the_notebook_have_targets(made: dict[str, bytes], name: str) -> None:
+    text = "\n".join(c.source for c in parsed(made[name]).cells if c.cell_type == "markdown")
+    targets = re.findall(r'<a id="([^"]+)"></a>', text)
+    assert len(set(targets)) == len(targets)
+    wanted = set(re.findall(r"\]\(#([^)\s]+)\)", prose(text)))
+    assert wanted <= set(targets), wanted - set(targets)
+    # No published address is configured, so nothing leads to a page of the site or to another file.
+    assert not re.search(r"\]\([^)#:]*\.(?:html|ipynb|md)", prose(text))
+
+
+def test_bytes_are_the_same_twice(made: dict[str, bytes]) -> None:
+    assert readers.files(ROOT) == made
+
+
+def test_student_form_has_no_outputs_and_no_solution_to_see(made: dict[str, bytes]) -> None:
+    name = "01-on-ramp.ipynb"
+    student, complete = (parsed(made[f"{folder}/{name}"]) for folder in (readers.STUDENT, readers.COMPLETE))
+    assert not any(cell.get("outputs") for cell in student.cells)
+    solved = {c.id for c in complete.cells if "solution" in c.metadata.get("tags", [])}
+    assert solved and not solved & {c.id for c in student.cells if c.cell_type == "code"}
+    folded = "".join(re.findall(r"<details>.*?</details>", "".join(c.source for c in student.cells), re.S))
+    for cell in complete.cells:
+        if cell.id in solved:
+            assert cell.metadata.jupyter == {"source_hidden": True, "outputs_hidden": True}
+            assert cell.source.split("\n", 1)[1] in folded
+    stubs = [c.id for c in student.cells if "exercise" in c.metadata.get("tags", [])]
+    assert stubs == [c.id for c in complete.cells if "exercise" in c.metadata.get("tags", [])] != []
+    assert sum(bool(c.get("outputs")) for c in complete.cells) > 40
+
+
+@pytest.mark.parametrize("name", names())
+def test_it_runs_from_top_to_bottom(made: dict[str, bytes], name: str, tmp_path: Path) -> None:
+    """Also the student's: an untouched stub says that it is not done, and later cells go on."""
+    found = parsed(made[name])
+    for cell in found.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    profile = tmp_path / "profile"
+    client = NotebookClient(
+        found,
+        kernel_name="python3",
+        kernel_manager_class=execute._ThisPython,
+        timeout=300,
+        resources={"metadata": {"path": str(tmp_path)}},
+    )
+    client.execute(env=execute._environment(ROOT, str(profile)))
+    first = "".join(out.get("text", "") for out in found.cells[0].outputs)
+    assert re.match(r"Python 3\.\d+\.\d+.*, (CPU|GPU).*; the whole notebook took \d+ s on \d{4}-", first)
+    assert first.count("\n") == 1
+    for cell in found.cells:
+        assert not [o for o in cell.get("outputs", []) if o.get("name") == "stderr"], cell.id
+        if "exercise" in cell.metadata.get("tags", []):
+            said = json.dumps(cell.outputs).lower()
+            assert "not done" in said or "not yet" in said or "nothing" in said, said
+
+
+# -- the sample book: every construct --
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    root = write(tmp_path_factory.mktemp("sample"))
+    return {name: parsed(data) for name, data in readers.files(root).items()}
+
+
+def said(document: Any) -> str:
+    return "\n\n".join(cell.source for cell in document.cells if cell.cell_type == "markdown")
+
+
+def test_numbers_and_words_are_the_sites(sample: dict[str, Any]) -> None:
+    text = said(sample["notebooks/one.ipynb"]).replace("\xa0", " ")
+    for expected in (
+        '# 1 One call, and its *record* <a id="sec-one"></a>',
+        '## 1.1 Inline things <a id="sec-inline"></a>',
+        "\\tag{1.1}$$",
+        '<a id="eq-softmax"></a>',
+        '<a id="tbl-prices"></a>**Table 1.1:** Prices in dollars per million tokens.',
+        '<a id="fig-curve"></a>**Figure 1.3:** Which curve is *flatter*, and where is $T = 0.7$?',
+        '<a id="lst-cell"></a>**Listing 1.2:** A cell as a *listing*',
+        "[Equation 1.1](#eq-chain)",
+        "> **What you *can* do**",
+        "<summary>Folded</summary>",
+        '> <a id="def-call"></a>**Definition 1.1 (Model call)** One request and its answer.',
+        "> **Predict.** Which is larger, $a$ or $b$?",
+        "<sup>1</sup> The note has **two** words in bold",
+        "Doe ([2020a](#ref-doe20x), 3; ",
+    ):
+        assert expected in text or expected.startswith("Doe"), (expected, text)
+    two = said(sample["notebooks/two.ipynb"]).replace("\xa0", " ")
+    assert "Figure 1.3, Table 1.1, Equation 1.1, Section 1.1, Chapter 1" in two  # other pages: words
+    assert "Shared text, included." in two and "[Equation 2.1](#eq-two)" in two
+    assert "# Appendix A — Notation" in said(sample["notebooks/notation.ipynb"]).replace("\xa0", " ")
+
+
+def test_works_cited_stand_at_the_end(sample: dict[str, Any]) -> None:
+    last = sample["notebooks/one.ipynb"].cells[-1].source
+    assert last.startswith("## References")
+    assert {"knuth84", "doe20x"} <= set(re.findall(r'<a id="ref-([^"]+)"></a>', last))
+    assert "unused" not in last.lower()
+
+
+def test_code_cells_of_the_sample(sample: dict[str, Any]) -> None:
+    cells = {c.id: c for c in sample["notebooks/one.ipynb"].cells}
+    sources = {c.source.split("\n")[0]: c for c in cells.values() if c.cell_type == "code"}
+    assert sources["# @title Solution"].metadata.jupyter["outputs_hidden"]  # code in a folded box
+    assert sources["# @title Show the code"].metadata == {
+        "cellView": "form",
+        "jupyter": {"source_hidden": True},
+    }
+    assert not any(
+        "requests.post" in c.source for c in cells.values() if c.cell_type == "code"
+    )  # eval: false
+    assert any("requests.post" in c.source for c in cells.values() if c.cell_type == "markdown")
+    images = [c for c in cells.values() if c.get("attachments")]
+    assert images and "(attachment:grey.png)" in images[0].source
+    assert "The figure in words" in said(sample["notebooks/one.ipynb"])
+
+
+def test_a_configured_address_makes_links(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    config = (root / "_quarto.yml").read_text(encoding="utf-8")
+    config = config.replace("book:\n", 'book:\n  site-url: "https://example.org/book/"\n')
+    (root / "_quarto.yml").write_text(config, encoding="utf-8")
+    text = said(parsed(readers.files(root)["notebooks/two.ipynb"]))
+    assert "](https://example.org/book/chapters/one.html#fig-curve)" in text
+    assert "[the entry](https://example.org/book/chapters/notation.html#B-20tok)" in text
+
+
+# -- mistakes --
+
+
+def failing(root: Path) -> list[str]:
+    with pytest.raises(BuildError) as caught:
+        readers.files(root)
+    return caught.value.lines
+
+
+def test_an_unknown_reference_is_named_with_its_cell(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    notebook(root / "chapters/two.ipynb", markdown("# Two {#sec-two}"), markdown("See @fig-nowhere."))
+    lines = failing(root)
+    assert any("chapters/two.ipynb, cell 2" in line and "@fig-nowhere" in line for line in lines), lines
+
+
+def test_a_name_that_only_a_solution_gives_is_named(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    notebook(
+        root / "chapters/two.ipynb",
+        markdown("# Two {#sec-two}"),
+        code("given = 6 * 7", tags=["solution"]),
+        code("print(given)", stream("42\n"), count=2),
+    )
+    lines = failing(root)
+    assert any("cell c2: reads 'given', which only the folded cell c1 gives" in line for line in lines), lines
+
+
+def test_a_missing_and_a_stale_twin(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    (root / "chapters/two.ipynb").unlink()
+    assert "_quarto.yml: book.chapters: no file 'chapters/two.ipynb'" in failing(root)
+    notebook(root / "chapters/two.ipynb", markdown("# Two {#sec-two}"), markdown("It was so."))
+    text = twins.to_text(
+        [twins.Cell("markdown", "# Two {#sec-two}"), twins.Cell("markdown", "It is so.")], ""
+    )
+    (root / "chapters/two.md").write_text(text, encoding="utf-8")
+    lines = failing(root)
+    assert lines == [
+        "chapters/two.ipynb: is not what two.md says: cell 2: 'It is so.' in the text, 'It was so.' in the "
+        "notebook; run `make sync`"
+    ]
