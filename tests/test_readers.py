@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +122,49 @@ def test_it_runs_from_top_to_bottom(made: dict[str, bytes], name: str, tmp_path:
     for cell in found.cells:
         assert not [o for o in cell.get("outputs", []) if o.get("name") == "stderr"], cell.id
         if "exercise" in cell.metadata.get("tags", []):
-            said = json.dumps(cell.outputs).lower()
-            assert "not done" in said or "not yet" in said or "nothing" in said, said
+            assert "not started" in json.dumps(cell.outputs), cell.id
+            assert not [o for o in cell.outputs if o.output_type == "error"]
+
+
+# -- the first cell --
+
+
+def first_cell_alone(source: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the first cell in a Python that has no package at all, the way IPython shows its error."""
+    program = (
+        "import sys\n"
+        "try:\n    exec(compile(sys.stdin.read(), 'cell', 'exec'), {})\n"
+        "except Exception as error:\n"
+        "    print('\\n'.join(error._render_traceback_()))\n"
+    )
+    command = [sys.executable, "-I", "-S", "-c", program]
+    return subprocess.run(
+        command, input=source, cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+
+
+def test_the_first_cell_says_what_to_do_where_it_cannot_install(
+    made: dict[str, bytes], tmp_path: Path
+) -> None:
+    """Without the wheel, with another wheel, and in a Python without pip: words, no traceback."""
+    source = parsed(made["notebooks/student/01-on-ramp.ipynb"]).cells[0].source
+    assert source.count("\n") < 25
+    [wheel] = [name for name in made if name.endswith(".whl")]
+    path = tmp_path / wheel
+    path.parent.mkdir()
+    expected = {
+        None: "No such file or directory",
+        b"PK, and nothing more": "is not the wheel of this notebook",
+        made[wheel]: "this Python has no pip",
+    }
+    for data, reason in expected.items():
+        if data is not None:
+            path.write_bytes(data)
+        done = first_cell_alone(source, tmp_path)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        assert reason in done.stdout, done.stdout
+        assert f"python -m pip install {path.name}\n" in done.stdout and "make lab" in done.stdout
+        assert "Traceback" not in done.stdout
 
 
 # -- the sample book: every construct --
