@@ -158,7 +158,8 @@ class Plain:
         return [div(name, frame.classes, inner)]
 
     def _drawing(self, key: str) -> list[Node]:
-        return self.drawing(key, self.transform.drawings[key][1])
+        known = self.transform.drawings.get(key)  # none of one that cannot be read, which is reported there
+        return self.drawing(key, known[1]) if known else []
 
     def _foreign(self, markup: str) -> list[Node]:
         """What a cell's own markup says without a script."""
