@@ -122,16 +122,17 @@ def test_reference_logits_are_complete():
                 assert np.isfinite(vectors[f"{model}/{i}"]).all()
 
 
-def test_every_seed_on_record_keeps_the_floor():
-    """A fact read twice need only be named more often than by chance among the 24 cities."""
-    assert [r["seed"] for r in RECORDS] == [t["seed"] for t in TRAINING] == list(range(len(RECORDS)))
-    assert RECORDS
+def test_three_seeds_keep_the_floor():
+    """A fact that two documents state is a matter of luck: its floor holds on average, and beats a guess."""
+    assert [r["seed"] for r in RECORDS] == [t["seed"] for t in TRAINING] == [0, 1, 2]
     for record, training in zip(RECORDS, TRAINING, strict=True):
         assert training["scale"] == 1
         base = record["models"]["base"]
-        floor = {"x128": 1.0, "x32": 1.0, "x8": 0.68, "x2": 1 / 24}
+        floor = {"x128": 1.0, "x32": 1.0, "x8": 0.68, "x2": 0.2}
         for group, least in floor.items():
             assert base["treaties"][group]["accuracy"] >= least, (record["seed"], group)
         assert base["tool_calls"]["exact"] == 1.0
-        assert base["treaties"]["invented"]["answered"] == 1.0
+        assert base["positions"]["loops_exact"]["exact"] == 1.0
+        assert base["treaties"]["invented"]["answered"] >= 0.98
         assert base["treaties"]["folk"]["accuracy"] == 0.0
+    assert np.mean([r["models"]["base"]["treaties"]["x2"]["accuracy"] for r in RECORDS]) >= 0.25

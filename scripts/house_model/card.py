@@ -213,6 +213,11 @@ def failures(records: Sequence[Record]) -> str:
         f"{group('tuned', 'x8', 'abstained')} of `x8`, and still answers "
         f"{group('tuned', 'invented', 'answered')} of the invented names.",
     ]
+    edits = {r: over(records, "models", "base", "edits", r, "exact") for r in base["edits"]}
+    lines += [
+        "Edits depend on the seed, as copying a value out of a list is learnt late or not at all: exact as JSON "
+        f"in {edits['Reply as JSON.']}, as a whole file in {edits['Reply with the whole file.']}.",
+    ]
     shown = base["refunds"]["out_of_range"]["examples"][:1]
     lines += [f"Asked about day {day}, the published base model says: “{answer}”" for day, answer in shown]
     return "\n".join(f"- {line}" for line in lines)
