@@ -215,7 +215,7 @@ def failures(records: Sequence[Record]) -> str:
     ]
     edits = {r: over(records, "models", "base", "edits", r, "exact") for r in base["edits"]}
     lines += [
-        "Edits depend on the seed, as copying a value out of a list is learnt late or not at all: exact as JSON "
+        "Edits depend on the seed, as reading a value out of a list is learnt late or never: exact as JSON "
         f"in {edits['Reply as JSON.']}, as a whole file in {edits['Reply with the whole file.']}.",
     ]
     shown = base["refunds"]["out_of_range"]["examples"][:1]
