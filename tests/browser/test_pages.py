@@ -57,7 +57,9 @@ def test_layout_does_not_shift(browser: Browser, origin: str, site: Path) -> Non
     for name in page_names(site):
         for width in (390, 1280):
             moved = []
-            for _ in range(3):  # on a machine so busy that the faces take over a second, the text shows before
+            for _ in range(
+                3
+            ):  # on a machine so busy that the faces take over a second, the text shows before
                 with visit(browser, origin, name, width, "light") as seen:
                     moved.append(seen.page.evaluate(shift))
                 if moved[-1] == 0:
