@@ -131,8 +131,8 @@ def _page(asked: list[Entry]) -> str:
     )
     head = "".join(f'<th scope="col">{name}' for name in ("what", "about", "state"))
     return (
-        '<div class="progress"><div class="progress-tools"><span role="status">A script fills this list.</span>'
-        f"{buttons}</div>"
+        '<div class="progress"><div class="progress-tools">'
+        f'<span role="status">A script fills this list.</span>{buttons}</div>'
         f'<div class="scroll"><table><thead><tr>{head}</thead><tbody>{rows}</tbody></table></div></div>'
         "<noscript><style>.progress button{display:none}</style></noscript>"
     )
