@@ -1,13 +1,14 @@
 """Open files beneath a folder by a name that somebody else chose, without ever leaving the folder.
 
-Cleaning up a path and then opening it are two steps, and between them a folder can be swapped for a link. So the
-path is walked instead: each part is opened inside the folder opened before it, and no part may be a link (the
-method of ``openat`` with ``O_NOFOLLOW``). A name is refused if any system could read it as something other than
-names joined by "/". Files are written beside the old one and renamed over it, so that a hard link into the folder
-is replaced and never written through.
+Cleaning up a path and then opening it are two steps, and between them a folder can be swapped for a link.
+So the path is walked instead: each part is opened inside the folder opened before it, and no part may be a
+link (the method of ``openat`` with ``O_NOFOLLOW``). A name is refused if any system could read it as
+something other than names joined by "/". Files are written beside the old one and renamed over it, so that
+a hard link into the folder is replaced and never written through.
 
-What is not done: where a system cannot open relative to a folder (Windows), each part is only looked at before it
-is used, and a swap in between goes unseen. Nothing here decides *who* may do what: chapter 2 does.
+What is not done: where a system cannot open relative to a folder (Windows), each part is only looked at
+before it is used, and a swap in between goes unseen. Nothing here decides *who* may do what: chapter 2
+does.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import stat
 import uuid
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from modelcall.lab import args
 
@@ -27,7 +29,7 @@ _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 
 
-class Outside(ValueError):
+class Outside(ValueError):  # noqa: N818 - a verdict on a name
     """A name that does not stay beneath the folder; the message says at which part, and why."""
 
 
@@ -97,7 +99,7 @@ def write(folder: str, path: str, data: bytes) -> None:
             with os.fdopen(file, "wb") as stream:
                 stream.write(data)
             both = {"src_dir_fd": keywords["dir_fd"], "dst_dir_fd": keywords["dir_fd"]} if keywords else {}
-            os.replace(_join(at, new), _join(at, name), **both)
+            os.replace(_join(at, new), _join(at, name), **both)  # noqa: PTH105 - inside an open folder
         except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(_join(at, new), **keywords)
@@ -119,12 +121,12 @@ def delete(folder: str, path: str) -> None:
 
 @contextlib.contextmanager
 def _inside(folder: str, names: Sequence[str]) -> Iterator[tuple[str, dict[str, int]]]:
-    """Walk to a folder; yield how to reach what is in it: a prefix, and the keywords of the ``os`` functions."""
+    """Walk to a folder; yield how to reach what is in it: a prefix, and keywords for the ``os`` functions."""
     if not _AT:
         prefix = folder
         for name in names:
             _no_link(prefix, name, {})
-            prefix = os.path.join(prefix, name)
+            prefix = _join(prefix, name)
         yield prefix, {}
         return
     here = os.open(folder, _FOLDER)
@@ -163,4 +165,4 @@ def _no_link(at: str, name: str, keywords: dict[str, int]) -> None:
 
 
 def _join(at: str, name: str) -> str:
-    return os.path.join(at, name) if at else name
+    return str(Path(at, name)) if at else name

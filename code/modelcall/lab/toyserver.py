@@ -1,13 +1,13 @@
 """A toy inference server: a core that follows a script, behind real HTTP on loopback.
 
-Everything between the core and the socket is real: a decode loop that takes one piece at a time, a cap on new
-tokens, a window, a filter, and an envelope of OpenAI's form with a finish reason and counts. Only the core is not:
-it scores the next piece of a text that the page wrote for it, so that a page can order a right and a wrong answer
-and still see each of them cut, refused and delivered. Tokens are whitespace-separated words of the prompt and the
-script's own pieces.
+Everything between the core and the socket is real: a decode loop that takes one piece at a time, a cap on
+new tokens, a window, a filter, and an envelope of OpenAI's form with a finish reason and counts. Only the
+core is not: it scores the next piece of a text that the page wrote for it, so that a page can order a right
+and a wrong answer and still see each of them cut, refused and delivered. Tokens are whitespace-separated
+words of the prompt and the script's own pieces.
 
-``watch`` is told of every step with the stage it belongs to. Not done: streams, sampling, more than one request
-with the same watcher at a time. The server that runs models is ``modelcall.lab.server``.
+``watch`` is told of every step with the stage it belongs to. Not done: streams, sampling, more than one
+request with the same watcher at a time. The server that runs models is ``modelcall.lab.server``.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def toy_server(
                 self.end_headers()
                 self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
 
-        def log_message(self, format: str, *values: object) -> None:  # noqa: A002 - the base class's name
+        def log_message(self, format: str, *values: object) -> None:
             return
 
     # The server of http.server looks up its own name, which can take seconds; this one does not.
