@@ -78,8 +78,8 @@ _BENEATH = [
     ),
     (
         lambda folder, path: _lies_beneath(folder, path.lstrip("/")),
-        "an absolute path replaces the folder when the two are joined; without its slash it is another path than "
-        "the one that will be opened",
+        "an absolute path replaces the folder when the two are joined; without its slash it is another path "
+        "than the one that will be opened",
     ),
 ]
 
