@@ -83,7 +83,7 @@ OWNERS = {
 
 # cell: Translation
 class Translation(NamedTuple):
-    """A term of machine learning, what it is to a system, and how it fails there."""
+    """A term of machine learning, what it is to a system, and how it fails."""
 
     term: str
     system: str
@@ -91,12 +91,24 @@ class Translation(NamedTuple):
 
 
 ROSETTA = (
-    Translation("prompt", "a read-only input buffer of fixed size", "overrun; silent cut"),
-    Translation("generation", "a loop, one dependent step per token", "slow tail; no end"),
-    Translation("logits", "one unnormalised score per vocabulary entry", "overflow; skew"),
-    Translation("hallucination", "an invariant broken in valid form", "silent corruption"),
-    Translation("tool call", "a remote call that somebody suggests", "injected arguments"),
-    Translation("200 OK", "a receipt for bytes", "taken for success"),
+    Translation(
+        "prompt", "a read-only input buffer of fixed size", "overrun; silent cut"
+    ),
+    Translation(
+        "generation", "a loop, one dependent step per token", "slow tail; no end"
+    ),
+    Translation(
+        "logits", "one unnormalised score per vocabulary entry", "overflow; skew"
+    ),
+    Translation(
+        "hallucination", "an invariant broken in valid form", "silent corruption"
+    ),
+    Translation(
+        "tool call", "a remote call that somebody suggests", "injected arguments"
+    ),
+    Translation(
+        "200 OK", "a receipt for bytes", "taken for success"
+    ),
 )
 
 
@@ -143,7 +155,8 @@ def read_proposal(content: str) -> Proposal:
     Proposal(verb='read', path='a.txt', text='')
     """
     try:
-        told = json.loads(args.text("content", content), object_pairs_hook=_unique)
+        text = args.text("content", content)
+        told = json.loads(text, object_pairs_hook=_unique)
         fields = args.mapping("content", told, str)
         if not {"verb", "path"} <= fields.keys() <= {"verb", "path", "text"}:
             raise ValueError("expected the names verb and path, and perhaps text")
@@ -203,9 +216,10 @@ class Mint:
         """Return a new capability; OSError if there is no such folder."""
         if verb not in VERBS:
             raise ValueError(f"verb: expected one of {VERBS}; {args.found(verb)}")
-        until = self.clock() + args.real("lifetime_s", lifetime_s, 0.0, args.LARGEST)
+        life = args.real("lifetime_s", lifetime_s, 0.0, args.LARGEST)
         real = os.path.realpath(args.text("folder", folder), strict=True)
-        made = Capability(secrets.token_hex(16), verb, real, limit_bytes, until)
+        token, until = secrets.token_hex(16), self.clock() + life
+        made = Capability(token, verb, real, limit_bytes, until)
         self._left[made] = made.limit_bytes
         return made
 
@@ -219,13 +233,15 @@ class Mint:
             return "not a live capability of this gate"
         if self.clock() >= capability.expires_s:
             return "the capability has expired"
-        if proposal.verb != capability.verb:
-            return f"it grants {capability.verb}; {args.found(proposal.verb)}"
-        return ""
+        same = proposal.verb == capability.verb
+        asked = args.found(proposal.verb)
+        return "" if same else f"it grants {capability.verb}; {asked}"
 
 
-# cell: from-modelcall-lab-b219fd
-def _perform(capability: Capability, proposal: Proposal, left: int) -> tuple[str, int]:
+# cell: from-modelcall-lab-9820e1
+def _perform(
+    capability: Capability, proposal: Proposal, left: int
+) -> tuple[str, int]:
     """Carry out an act; return what there is to say, and the bytes it used."""
     at, data = (capability.folder, proposal.path), proposal.text.encode()
     need = len(data) if capability.verb == "write" else beneath.size(*at)
@@ -260,7 +276,7 @@ class Gate(Mint):
         self._lock = threading.Lock()  # no two acts on one remainder
 
     def act(self, capability: Capability, proposal: Proposal) -> Outcome:
-        """Do what the proposal says if the capability covers it, or say why not."""
+        """Do what a proposal says if the capability covers it, or say why not."""
         args.instance("capability", capability, Capability)
         args.instance("proposal", proposal, Proposal)
         with self._lock:
@@ -373,7 +389,7 @@ def run_move(database: str, move: Move, fault: str = "none") -> tuple[int, str]:
     """Run the worker in a process of its own; return its exit code and output.
 
     Raises:
-        TypeError, ValueError: ``move`` is no move, or ``fault`` not in ``FAULTS``.
+        TypeError, ValueError: ``move`` is no move; ``fault`` not in ``FAULTS``.
         subprocess.TimeoutExpired: no end within a minute.
     """
     if fault not in FAULTS:
@@ -393,7 +409,9 @@ def run_move(database: str, move: Move, fault: str = "none") -> tuple[int, str]:
 
 
 # cell: sense
-def sense(before: Stock, after: Stock, move: Move, code: int, output: str) -> list[bool]:
+def sense(
+    before: Stock, after: Stock, move: Move, code: int, output: str
+) -> list[bool]:
     """Return what each of ``SENSORS`` says of one move; True is good.
 
     Agreement is vacuous where there is no reply to compare.
@@ -461,6 +479,7 @@ _FINISH = {
     "length": Status.TRUNCATED,
     "content_filter": Status.REFUSED,
 }
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 # cell: normalise
@@ -485,14 +504,20 @@ def normalise(http_status: int | None, body: bytes) -> Envelope:
         message, finish = choice["message"], choice["finish_reason"]
         content, refusal = message.get("content") or "", message.get("refusal")
         status = Status.REFUSED if refusal else _FINISH[finish]
-        return Envelope(status, args.text("content", content), f"finish: {finish}")
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
-        why = f"unreadable: {type(e).__name__}"
+        text = args.text("content", content)
+        return Envelope(status, text, f"finish: {finish}")
+    except _UNREADABLE as error:
+        why = f"unreadable: {type(error).__name__}"
         return Envelope(Status.TRANSPORT_FAILURE, "", why)
 
 
 # cell: STAGES
-STAGES = ("stage and budget", "prefill and decode", "package", "validate and dispatch")
+STAGES = (
+    "stage and budget",
+    "prefill and decode",
+    "package",
+    "validate and dispatch",
+)
 
 
 class Event(NamedTuple):
@@ -516,7 +541,7 @@ def trace_problems(events: list[Event]) -> list[str]:
             found.append(f"event {i}: back to stage {event.stage}")
         if event.sender == "core" and event.receiver != "server":
             found.append(f"event {i}: the core speaks to the {event.receiver}")
-        if "core" in event[1:3] and event.stage != 2 and event.receiver != "world":
+        if "core" in event[1:3] and "server" in event[1:3] and event.stage != 2:
             found.append(f"event {i}: the core in stage {event.stage}")
         if event.receiver == "world" and event.stage != 4:
             found.append(f"event {i}: an act in stage {event.stage}")
@@ -598,7 +623,8 @@ def pcie_bytes_per_s(generation: int, lanes: int = 16) -> float:
     31.5
     """
     if args.integer("generation", generation) not in PCIE:
-        raise ValueError(f"generation: expected one of {list(PCIE)}; got {generation}")
+        known = ", ".join(map(str, PCIE))
+        raise ValueError(f"generation: expected one of {known}; got {generation}")
     transfers, coded = PCIE[generation]
     return transfers * 1e9 * coded / 8 * args.integer("lanes", lanes, at_least=1)
 
