@@ -61,7 +61,7 @@ WRONG_1: Wrongs = [
     (lambda f, p: by_normpath(f, p) or posixpath.normpath(posixpath.join(f, p)) == f, "not beneath itself"),
     (lambda f, p: "yes", "expected True or False"),
     (lambda f, p: 1, "expected True or False"),
-    (lambda f, p: print(f, p), "prints a result and returns None"),
+    (print, "prints a result and returns None"),
 ]
 
 # -- 2.2 -----------------------------------------------------------------------------------------------------
