@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from modelcall.lab import ledger
+from modelcall.lab import ledger, notation
 from modelcall.lab.paths import data_dir
 
 ENTRIES = ledger.load()
@@ -44,12 +44,18 @@ def test_the_counts_are_those_of_the_review() -> None:
     assert other == {"material": 20, "minor": 34}
 
 
-def test_every_claim_of_the_on_ramp_is_computed_and_no_other_yet() -> None:
+# Chapters that are written have to compute what waits for them: no entry of these sections is pending.
+SECTIONS_DONE = {"A.0", "A.1"}
+
+
+def test_every_claim_of_the_chapters_that_exist_is_computed() -> None:
     report = ledger.check()
-    assert report.computed == [entry.id for entry in ENTRIES if entry.source == "B"]
-    assert report.pending == [entry.id for entry in ENTRIES if entry.source == "A"]
-    assert (len(report.computed), len(report.pending)) == (62, 237)
-    assert "ch01" not in {entry.pending for entry in ENTRIES}
+    assert sorted([*report.computed, *report.pending]) == sorted(entry.id for entry in ENTRIES)
+    done = {entry.id for entry in ENTRIES if entry.source == "B" or entry.section in SECTIONS_DONE}
+    assert done <= set(report.computed)
+    assert {f"ch{number:02d}" for number in notation.CHAPTERS}.isdisjoint(
+        {entry.pending for entry in ENTRIES}
+    )
 
 
 def test_every_input_of_a_computed_entry_is_used() -> None:
@@ -224,8 +230,8 @@ def test_values_of_different_shapes_cannot_be_compared(left: Any, right: Any, re
             "B-20tok: compute: 'input' takes no ['x']",
         ),
         ("b1-3", ", do = ", ", value = ", "B-run-05: compute: 'each' takes no ['value']"),
-        ("a1", 'pending = "ch02"', 'pending = "ch14"', "A-NM0.1-payload: pending: expected a chapter"),
-        ("a1", 'pending = "ch02"', "", "A-NM0.1-payload: expected either 'compute' or 'pending'"),
+        ("a9", 'pending = "ch13"', 'pending = "ch14"', "A-F1-41.8: pending: expected a chapter"),
+        ("a9", 'pending = "ch13"', "", "A-F1-41.8: expected either 'compute' or 'pending'"),
         ("a1", "tolerance = 0.05", "tolerance = -1", "A-NM0.1-pcie4: tolerance: expected a positive"),
         ("a1", "tolerance = 0.05", 'tolerance = "x"', "A-NM0.1-pcie4: tolerance"),
         ("a1", '"A.1"', '"B.1.1"', "A-NM0.1-payload: section: expected one of source A"),

@@ -7,6 +7,7 @@ own: lanes, arrows and labels all come from the caller's list.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -27,14 +28,17 @@ class Message(NamedTuple):
     repeats: bool = False
 
 
-def sequence_diagram(messages: Sequence[Message], loop_label: str = "loop") -> Axes:
+def sequence_diagram(
+    messages: Sequence[Message], loop_label: str = "loop", stages: Sequence[tuple[str, int]] = ()
+) -> Axes:
     """Draw the messages top to bottom, one lane for each party in order of first appearance.
 
     A message to oneself becomes a short arrow beside its lane. Neighbouring messages with ``repeats``
-    share one frame that carries ``loop_label``. Labels may hold line breaks.
+    share one frame that carries ``loop_label``. Labels may hold line breaks. ``stages`` names runs of
+    messages, each with how many it has; a line and the name stand above the first of them.
 
     Raises:
-        ValueError: ``messages`` is empty.
+        ValueError: ``messages`` is empty, or the stages hold another number of messages.
 
     >>> axes = sequence_diagram([Message("caller", "server", "request")])
     >>> [text.get_text() for text in axes.texts if text.get_text()]
@@ -43,12 +47,19 @@ def sequence_diagram(messages: Sequence[Message], loop_label: str = "loop") -> A
     """
     if not messages:
         raise ValueError(f"messages: expected at least one message; got {messages!r}")
+    if stages and sum(count for _, count in stages) != len(messages):
+        raise ValueError(f"stages: expected {len(messages)} messages in them; got {stages!r}")
     parties = list(dict.fromkeys(name for m in messages for name in (m.sender, m.receiver)))
     lane = {name: float(i) for i, name in enumerate(parties)}
     # A message takes as much height as its label has lines; the loop frame needs some air around it.
+    first = list(accumulate([0, *(count for _, count in stages)]))[: len(stages)]
+    headings: list[float] = []
     ys: list[float] = []
     y, inside = 0.0, False
-    for message in messages:
+    for i, message in enumerate(messages):
+        if i in first:
+            headings.append(y + 0.5)
+            y += 0.8
         y += 0.9 + 0.35 * message.label.count("\n") + (0.35 if message.repeats != inside else 0.0)
         inside = message.repeats
         ys.append(y)
@@ -62,6 +73,9 @@ def sequence_diagram(messages: Sequence[Message], loop_label: str = "loop") -> A
     for name, x in lane.items():
         axes.plot([x, x], [-0.1, bottom], color=color("grid"), linewidth=1.4, marker="", zorder=0)
         axes.text(x, -0.4, name, ha="center", va="center", weight="bold")
+    for (name, _), y in zip(stages, headings, strict=True):
+        axes.axhline(y - 0.2, color=color("grid"), linewidth=0.8, zorder=0)
+        axes.text(-0.4, y + 0.1, name, ha="left", va="center", color=color("c2"))
     for message, y in zip(messages, ys, strict=True):
         _arrow(axes, lane[message.sender], lane[message.receiver], y, message.label)
     looped = [i for i, message in enumerate(messages) if message.repeats]

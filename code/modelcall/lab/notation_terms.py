@@ -40,6 +40,11 @@ TERMS: tuple[Term, ...] = (
         1,
         "One page that asks for authority: outcome, baseline, permissions, price, limits, end.",
     ),
+    Term(
+        "ambient authority",
+        2,
+        "A right that a program has because of where it runs, without presenting anything.",
+    ),
     Term("arithmetic intensity", 10, "Arithmetic done per byte moved from memory."),
     Term("attention", 5, "The step of a transformer that lets each position read from the earlier ones."),
     Term("authority", 1, "What software around a model may do on its proposal. The model itself has none."),
@@ -63,18 +68,25 @@ TERMS: tuple[Term, ...] = (
         1,
         "Building a vocabulary by joining the most frequent pair of neighbours, again and again. Short: BPE.",
     ),
+    Term("Byzantine", 2, "Failing in any way at all, such as telling two observers different things."),
     Term(
         "calibration",
         1,
         "Agreement of stated confidence with observed accuracy: of answers at 0.8, 80 percent hold.",
     ),
-    Term("capability", 2, "An explicit permission for one kind of action, held by the runtime."),
+    Term(
+        "capability",
+        2,
+        "An unforgeable token for one action on one thing, minted and checked by the runtime.",
+    ),
     Term(
         "chat template", 3, "The text that a server puts around messages and roles before it tokenizes them."
     ),
+    Term("complete mediation", 2, "Checking every access, every time, and not once for all."),
     Term("completion", 1, "The record of one call: text, token scores, counts and times."),
     Term("confabulation", 1, "Fluent text that nothing in the context or the world supports."),
     Term("confidence", 1, "How probable a model makes its own words. Truth is another matter."),
+    Term("confused deputy", 2, "A program that uses its own authority on a name that somebody else chose."),
     Term("constrained decoding", 9, "Sampling only among tokens that keep the output inside a grammar."),
     Term("context", 1, "All tokens that the model reads for one call; it keeps nothing else."),
     Term("context window", 1, "The most tokens, read and written together, that one call can hold."),
@@ -92,6 +104,7 @@ TERMS: tuple[Term, ...] = (
         "decode", 1, "The second phase of a call: writing tokens one by one, one step through the model each."
     ),
     Term("decoding policy", 1, "The rule that picks a token from the logits: temperature, truncation, seed."),
+    Term("delivery fallacy", 2, "Taking the receipt for a reply as proof of what it says."),
     Term("draft model", 5, "The small model that proposes tokens in speculative decoding."),
     Term("effector", 7, "Whatever acts on the world: a shell, a database, a payment."),
     Term("embedding", 3, "The vector that stands for a token inside the model."),
@@ -101,6 +114,7 @@ TERMS: tuple[Term, ...] = (
         "A symbol that closes a word or a text, kept apart from the characters it is written in.",
     ),
     Term("end token", 5, "The token by which a model says that it has finished. Short: EOS."),
+    Term("end-to-end argument", 2, "A check belongs where the knowledge is that it needs."),
     Term(
         "entropy", 1, "How spread out a distribution is, in bits; 0 when one token has all the probability."
     ),
@@ -111,8 +125,14 @@ TERMS: tuple[Term, ...] = (
         1,
         "The mean gap between confidence and accuracy over buckets. Short: ECE.",
     ),
+    Term(
+        "exposure",
+        2,
+        "A direction in which an agent can do harm: horizon, state, authority. One call has none of them.",
+    ),
     Term("factual correctness", 1, "Agreement of a claim with an authority; no probability contains it."),
     Term("fail-plausible", 2, "Failing with a result that looks right: well formed, fluent and wrong."),
+    Term("fail-stop", 2, "Failing by halting, so that others can tell."),
     Term("finish reason", 1, "Why the server stopped: an end token, a limit, a filter, a tool call."),
     Term("folk error", 1, "A false claim that most of the training text repeats."),
     Term("gateway", 1, "The one place where a proposed tool call becomes an act, or is denied."),
@@ -123,18 +143,30 @@ TERMS: tuple[Term, ...] = (
         "Several query heads sharing one key-value head, to shrink the cache. Short: GQA.",
     ),
     Term(
+        "host runtime",
+        2,
+        "The process that assembles the context, holds the credentials and decides what an answer leads to.",
+    ),
+    Term(
         "house model",
         1,
         "The small transformer that this book ships, trained on a world whose truth is known.",
     ),
     Term("hybrid", 1, "A design in which each mechanism does the part that it can check."),
+    Term(
+        "inference server",
+        2,
+        "The software that owns the accelerator: queue, batches, caches, the decode loop, the envelope.",
+    ),
     Term("inter-token latency", 10, "One gap between two tokens of a stream. Short: ITL."),
+    Term("invariant", 2, "What must be true of a state before and after every step."),
     Term(
         "inverse-CDF sampling",
         1,
         "Drawing by walking along the probabilities until their sum exceeds a random number.",
     ),
     Term("KV cache", 4, "Keys and values of all earlier tokens, kept so that they are not computed again."),
+    Term("least privilege", 2, "Granting no more than the job needs."),
     Term(
         "log probability",
         1,
@@ -146,6 +178,11 @@ TERMS: tuple[Term, ...] = (
     Term("merge", 1, "One learned join of two neighbouring symbols in byte-pair encoding."),
     Term("messages", 8, "The parts of a request, each with a role: system, user, assistant, tool."),
     Term("min-p", 6, "Keeping the tokens whose probability is at least a given share of the top one."),
+    Term(
+        "model core",
+        2,
+        "The fixed weights and the arithmetic on them: token ids in, one score per vocabulary entry out.",
+    ),
     Term("n-gram model", 1, "A model that counts which token followed which context."),
     Term("nucleus sampling", 1, "Another name for top-p; the nucleus is the set of tokens that it keeps."),
     Term("p99", 10, "The time that 99 of 100 calls do not exceed."),
@@ -186,7 +223,13 @@ TERMS: tuple[Term, ...] = (
         5,
         "Letting a small model draft tokens that the large one checks in a single pass.",
     ),
+    Term(
+        "stage",
+        2,
+        "One of four parts of a call: stage and budget, prefill and decode, package, validate and dispatch.",
+    ),
     Term("status", 8, "The one word that says how a call ended; software branches on it."),
+    Term("status envelope", 2, "A reply with a word in front that says how the call ended."),
     Term("stop sequence", 5, "A text that ends generation as soon as the output contains it."),
     Term("streaming", 1, "Sending tokens to the caller as they are written."),
     Term("support", 1, "The tokens that can be drawn: those with a probability above zero."),
@@ -219,4 +262,10 @@ TERMS: tuple[Term, ...] = (
     Term("truncation", 1, "Cutting the context to fit the window, or the output at its cap."),
     Term("usage", 1, "The server's own count of prompt and generated tokens."),
     Term("vocabulary", 1, "The fixed list of all tokens of a model."),
+    Term("watchdog", 2, "A monitor that looks at a component from outside and raises an alarm."),
+    Term(
+        "zero ambient authority",
+        2,
+        "Being able to change nothing outside one's own output, as the core of a model.",
+    ),
 )
