@@ -116,3 +116,17 @@ def test_it_is_as_wide_as_every_other_figure() -> None:
 def test_nothing_to_draw_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"^messages: expected at least one message; got \[\]"):
         sequence_diagram([])
+
+
+def test_stages_are_named_in_order_above_their_messages() -> None:
+    messages = [Message("a", "b", "one"), Message("b", "a", "two"), Message("a", "a", "three")]
+    axes = sequence_diagram(messages, stages=[("first", 2), ("second", 1)])
+    height = {text.get_text(): text.get_position()[1] for text in axes.texts if text.get_text()}
+    names = ["first", "one", "two", "second", "three"]
+    assert sorted(names, key=height.__getitem__) == names  # the axis points down
+    plt.close("all")
+
+
+def test_stages_that_hold_other_messages_are_refused() -> None:
+    with pytest.raises(ValueError, match="stages: expected 1 messages in them"):
+        sequence_diagram([Message("a", "b", "one")], stages=[("first", 2)])
