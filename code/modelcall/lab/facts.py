@@ -22,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from modelcall.lab.paths import data_file
 
-__all__ = ["Fact", "FactsError", "StaleFact", "fact", "load", "stale"]
+__all__ = ["Fact", "FactsError", "StaleFact", "fact", "known", "load", "stale"]
 
 _ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)+")
 _PUBLISHED = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
@@ -121,6 +121,15 @@ def fact(identifier: str, path: Path | None = None, *, today: date | None = None
     if found.is_stale(today or date.today()):
         _warn(found, stacklevel=3)
     return found
+
+
+def known(prefix: str = "") -> tuple[str, ...]:
+    """Return the names of the book's facts that begin with ``prefix``, in the order of the file.
+
+    >>> known("device.h100-80")
+    ('device.h100-80.label', 'device.h100-80.driver')
+    """
+    return tuple(name for name in _read(data_file("facts.toml")) if name.startswith(prefix))
 
 
 def stale(facts: dict[str, Fact], today: date | None = None) -> list[Fact]:

@@ -27,7 +27,9 @@ Ints = NDArray[np.int64]
 class Cache(Protocol):
     """What the decoder asks of a cache; :class:`KVCache` describes each."""
 
-    lengths: Ints
+    @property
+    def lengths(self) -> Ints:
+        """Tokens held in each row."""
 
     def __len__(self) -> int: ...
 
