@@ -67,7 +67,8 @@ def kv_token_bytes(
     wide = args.integer("value_bytes", value_bytes, at_least=1)
     deep = args.integer("layers", layers, at_least=1)
     heads = args.integer("kv_heads", kv_heads, at_least=1)
-    return 2 * deep * heads * args.integer("head_dim", head_dim, at_least=1) * wide
+    size = args.integer("head_dim", head_dim, at_least=1)
+    return 2 * deep * heads * size * wide
 
 
 # cell: ModelProfile
@@ -75,15 +76,15 @@ def kv_token_bytes(
 class ModelProfile:
     """The shape of a decoder, as far as memory depends on it.
 
-    ``norms`` counts the normalisations of a layer. ``latent`` is the number of values
-    that a layer with latent attention keeps for a token, or 0. ``window`` is the reach
-    in tokens of ``windowed_layers`` of the layers; the others reach all the way.
-    ``stated_parameters`` replaces the count where the formula does not hold.
+    ``norms`` counts the normalisations of a layer. ``latent`` is the number of
+    values that a layer with latent attention keeps for a token, or 0. ``window``
+    is the reach in tokens of ``windowed_layers`` of the layers; the others reach
+    all the way. ``stated_parameters`` replaces the count of the formula.
 
     Raises:
         TypeError: a field of another type than its own.
-        ValueError: a size below 1, KV heads that do not divide the query heads, more
-            windowed layers than layers, or a window without layers.
+        ValueError: a size below 1, KV heads that do not divide the query heads,
+            more windowed layers than layers, or a window without layers.
     """
 
     name: str
@@ -103,11 +104,10 @@ class ModelProfile:
 
     def __post_init__(self) -> None:
         args.plain(self)
-        for name in ("layers", "d_model", "kv_heads", "head_dim", "d_ff", "vocab"):
+        for name in list(vars(self))[1:8]:  # the sizes that every model has
             args.integer(name, getattr(self, name), at_least=1)
-        if self.query_heads < 1 or self.query_heads % self.kv_heads:
-            parts = f"{self.query_heads} over {self.kv_heads} KV heads"
-            raise ValueError(f"query_heads: expected a multiple; got {parts}")
+        if self.query_heads % (kv := self.kv_heads):
+            raise ValueError(f"query_heads: no multiple of {kv} KV heads")
         args.integer("windowed_layers", self.windowed_layers, at_most=self.layers)
         if (self.window > 0) != (self.windowed_layers > 0):
             raise ValueError("window: expected with windowed_layers, or neither")
@@ -143,7 +143,7 @@ def model_profile(name: str) -> ModelProfile:
 # cell: Format
 @dataclass(frozen=True)
 class Format:
-    """How numbers are stored: ``bits`` each, and a scale for each ``group`` of them.
+    """How numbers are stored: ``bits`` each, and a scale for each ``group``.
 
     A group of 0 means that scales are too few to count.
 
@@ -167,7 +167,7 @@ class Format:
             raise ValueError("group: expected with scale_bits, or neither")
 
     def vector_bytes(self, size: int) -> int:
-        """Return the bytes of one vector; no group or byte reaches into the next."""
+        """Return the bytes of one vector; the next begins a byte and a group."""
         numbers = args.count("size", size)
         scales = -(-numbers // self.group) if self.group else 0
         return -(-numbers * self.bits // 8) + -(-scales * self.scale_bits // 8)
@@ -188,7 +188,7 @@ def kv_bytes(
 ) -> int:
     """Return the bytes of KV cache for sequences of ``tokens`` tokens each.
 
-    ``heads`` is the number of KV heads to count, all by default; a latent is one for
+    ``heads`` is the number of KV heads to count, all by default; a latent serves
     all heads. A windowed layer keeps at most its window.
 
     Raises:
@@ -211,14 +211,14 @@ def kv_bytes(
 
 # cell: quantize
 def quantize(values: Floats, fmt: Format) -> tuple[NDArray[np.uint8], Floats]:
-    """Round to 4 or 8 bits; return the packed codes and an fp16 scale for each group.
+    """Round to 4 or 8 bits; return the codes, and an fp16 scale for each group.
 
-    Groups run along the last axis, whose size must be a multiple of the group. Codes are
-    signed and symmetric; two codes of 4 bits share a byte, the first in its low half.
+    Groups run along the last axis, whose size is a multiple of the group. Codes
+    are signed; two codes of 4 bits share a byte, the first in its low half.
 
     Raises:
-        ValueError: another format, a size that is no multiple, or a number that is not
-            finite or too large for a scale.
+        ValueError: another format, a size that is no multiple, or a number that
+            is not finite or too large for a scale.
 
     >>> codes, scales = quantize(np.arange(32.0), INT4)
     >>> codes.nbytes + scales.nbytes == INT4.vector_bytes(32)
@@ -226,14 +226,14 @@ def quantize(values: Floats, fmt: Format) -> tuple[NDArray[np.uint8], Floats]:
     """
     x = np.asarray(values, np.float64)
     top = 2 ** (fmt.bits - 1) - 1
-    if fmt.bits not in (4, 8) or fmt.group < 2 or x.ndim < 1 or x.shape[-1] % fmt.group:
+    ragged = x.ndim < 1 or fmt.group < 2 or x.shape[-1] % fmt.group
+    if fmt.bits not in (4, 8) or ragged:
         raise ValueError(f"quantize: {x.shape} cannot be stored as {fmt}")
     grouped = x.reshape(*x.shape[:-1], -1, fmt.group)
     if not np.abs(grouped).max(initial=0.0) <= 65504.0 * top:
-        raise ValueError("quantize: a number is not finite, or too large for fp16")
+        raise ValueError("quantize: a number is not finite or too large")
     scales = (np.abs(grouped).max(-1, keepdims=True) / top).astype(np.float16)
-    steps = np.divide(grouped, scales, out=np.zeros_like(x).reshape(grouped.shape),
-                      where=scales > 0)
+    steps = grouped / np.where(scales > 0, scales, np.float16(np.inf))
     codes = np.rint(steps).clip(-top, top).astype(np.int8).reshape(x.shape)
     if fmt.bits == 4:
         codes = (codes[..., ::2] & 15) | (codes[..., 1::2] << 4)
@@ -242,30 +242,32 @@ def quantize(values: Floats, fmt: Format) -> tuple[NDArray[np.uint8], Floats]:
 
 # cell: dequantize
 def dequantize(codes: NDArray[np.uint8], scales: Floats, fmt: Format) -> Floats:
-    """Return the numbers that ``quantize`` stored, in float64, rounded as they were.
+    """Return the numbers that ``quantize`` stored, as they were rounded.
 
     Raises:
         ValueError: codes and scales that do not belong together.
 
     >>> rows = np.array([[-1.0, 0.5] * 16])
-    >>> float(np.abs(dequantize(*quantize(rows, INT8), INT8) - rows).max()) < 0.005
+    >>> again = dequantize(*quantize(rows, INT8), INT8)
+    >>> bool(np.allclose(again, rows, atol=0.005))
     True
     """
-    signed = np.asarray(codes).view(np.int8)
+    signed: NDArray[Any] = np.asarray(codes).view(np.int8)
     if fmt.bits == 4:
         low, high = (signed << 4) >> 4, signed >> 4
         signed = np.stack([low, high], -1).reshape(*signed.shape[:-1], -1)
     if signed.shape[-1] != np.shape(scales)[-1] * fmt.group:
         raise ValueError(f"dequantize: {np.shape(codes)} and {np.shape(scales)}")
-    return signed * np.repeat(np.asarray(scales, np.float64), fmt.group, axis=-1)
+    steps = np.repeat(np.asarray(scales, np.float64), fmt.group, axis=-1)
+    return np.asarray(signed * steps, np.float64)
 
 
 # cell: kv_heads_stored
 def kv_heads_stored(model: ModelProfile, devices: int) -> tuple[int, ...]:
-    """Return how many KV heads each device keeps when query heads are dealt out evenly.
+    """Return how many KV heads each device keeps, query heads dealt out evenly.
 
-    A device keeps every KV head that one of its query heads reads, so a KV head whose
-    readers are on several devices is kept on each of them.
+    A device keeps every KV head that one of its query heads reads, so a KV head
+    whose readers are on several devices is kept on each of them.
 
     Raises:
         TypeError: ``devices`` is not an integer.
@@ -286,8 +288,8 @@ def kv_heads_stored(model: ModelProfile, devices: int) -> tuple[int, ...]:
 def parameter_count(model: ModelProfile, devices: int = 1) -> int:
     """Return the parameters on the device that holds most, all of them on one.
 
-    Matrices are split, normalisations copied. Where the profile states the number, that
-    is divided. Raises as ``kv_heads_stored`` does.
+    Matrices are split, normalisations copied. Where the profile states the number,
+    that is divided. Raises as ``kv_heads_stored`` does.
 
     >>> parameter_count(model_profile("gemma-2b"))
     2506172416
@@ -295,7 +297,8 @@ def parameter_count(model: ModelProfile, devices: int = 1) -> int:
     heads = model.query_heads // devices + max(kv_heads_stored(model, devices))
     if model.stated_parameters:
         return -(-model.stated_parameters // devices)
-    wide = 2 * heads * model.head_dim + 3 * -(-model.d_ff // devices) + model.norms
+    slices = 3 * -(-model.d_ff // devices)
+    wide = 2 * heads * model.head_dim + slices + model.norms
     tables = (1 if model.tied else 2) * -(-model.vocab // devices)
     return model.d_model * (model.layers * wide + tables + 1)
 
@@ -303,7 +306,7 @@ def parameter_count(model: ModelProfile, devices: int = 1) -> int:
 # cell: Device
 @dataclass(frozen=True)
 class Device:
-    """An accelerator: the capacity in its name, and what its driver reports, or 0.
+    """An accelerator: the capacity in its name, and its driver's number, or 0.
 
     Raises:
         TypeError: a field of another type than its own.
@@ -319,7 +322,7 @@ class Device:
         args.integer("label_gb", self.label_gb, at_least=1)
 
     def capacity_bytes(self, reading: str = "GB") -> int:
-        """Return the capacity with the label read as "GB" or "GiB", or by the "driver".
+        """Return the capacity: the label as "GB" or "GiB", or the "driver".
 
         Raises:
             ValueError: another reading, or one that no fact supports.
@@ -358,8 +361,8 @@ def device(name: str) -> Device:
 class Fit:
     """What the fullest device has to hold, and what it can; all in bytes.
 
-    >>> print(Fit(weights=70, cache=20, workspace=0, capacity=80 ).fits)
-    False
+    >>> Fit(weights=70, cache=20, workspace=0, capacity=80).spare
+    -10
     """
 
     weights: int
@@ -400,10 +403,10 @@ def fit(
     workspace_bytes: int = 0,
     parameters: int = 0,
 ) -> Fit:
-    """Check model, cache and workspace against the fullest of ``devices`` devices.
+    """Check weights, cache and workspace on the fullest of ``devices`` devices.
 
-    Query heads, KV heads, and matrices are dealt out; a latent is kept whole on every
-    device. The workspace is that of one device. ``parameters`` overrides the count.
+    Heads and matrices are dealt out; a latent is kept whole on every device. The
+    workspace is that of one device. ``parameters`` overrides the count.
 
     Raises:
         TypeError, ValueError: as ``kv_bytes``, ``kv_heads_stored`` and counts do.
@@ -421,12 +424,14 @@ def fit(
 
 
 # cell: longest_context
-def longest_context(model: ModelProfile, capacity_bytes: int, **options: Any) -> int:
+def longest_context(
+    model: ModelProfile, capacity_bytes: int, **options: Any
+) -> int:
     """Return the most tokens that fit; ``options`` are those of ``fit``.
 
     Raises:
-        TypeError, ValueError: as ``fit`` does, and ValueError if no context fits, or
-            if every one does, because all layers have a window.
+        TypeError, ValueError: as ``fit`` does; also if no context fits, or if
+            every one does, because all layers have a window.
 
     >>> longest_context(model_profile("llama-3-8b"), 24 * 10**9)
     121816
@@ -438,7 +443,7 @@ def longest_context(model: ModelProfile, capacity_bytes: int, **options: Any) ->
     if too_long(0):
         raise ValueError("capacity_bytes: too small for the weights alone")
     if model.windowed_layers == model.layers and not too_long(model.window):
-        raise ValueError("model: its windows bound the cache, so any context fits")
+        raise ValueError("model: its windows bound the cache; any context fits")
     return bisect_left(range(args.LARGEST_COUNT), True, key=too_long) - 1
 
 
@@ -446,7 +451,7 @@ def longest_context(model: ModelProfile, capacity_bytes: int, **options: Any) ->
 class ContiguousArena:
     """A row of token slots in which each sequence gets neighbours, first fit.
 
-    ``rule`` says from the tokens of a prompt and of the whole how many to set aside.
+    ``rule`` says from the tokens of the prompt and of the whole how many slots.
 
     >>> arena = ContiguousArena(10, lambda prompt, final: 6)
     >>> arena.admit(1, 6), arena.admit(1, 6), arena.reserved
@@ -454,36 +459,29 @@ class ContiguousArena:
     """
 
     def __init__(self, slots: int, rule: Callable[[int, int], int]) -> None:
-        self.holes = [(0, args.integer("slots", slots, at_least=1))]
+        self.slots = args.integer("slots", slots, at_least=1)
         self.rule = rule
-        self.taken: dict[int, int] = {}
+        self.taken: dict[int, int] = {}  # first slot: number of slots
 
     @property
     def reserved(self) -> int:
         return sum(self.taken.values())
 
     def admit(self, prompt: int, final: int) -> int | None:
-        """Set slots aside and return the first, or None if no hole is large enough."""
-        size = self.rule(prompt, final)
-        for i, (start, room) in enumerate(self.holes):
-            if room >= size:
-                rest = (start + size, room - size)
-                self.holes[i : i + 1] = [rest] if room > size else []
+        """Return the first slot of the first hole that is large enough."""
+        size, start = self.rule(prompt, final), 0
+        for first, length in [*sorted(self.taken.items()), (self.slots, 0)]:
+            if first - start >= size:
                 self.taken[start] = size
                 return start
+            start = first + length
         return None
 
     def grow(self, sequence: int) -> bool:
         return sequence in self.taken
 
     def close(self, sequence: int) -> None:
-        holes = sorted([*self.holes, (sequence, self.taken.pop(sequence))])
-        self.holes = [holes[0]]
-        for start, room in holes[1:]:
-            first, before = self.holes[-1]
-            joined = first + before == start
-            self.holes[-1:] = [(first, before + room)] if joined else [
-                (first, before), (start, room)]
+        del self.taken[sequence]
 
 
 # cell: Arena
@@ -501,8 +499,8 @@ class Arena(Protocol):
 
 
 class Load(NamedTuple):
-    """One step: sequences that run, tokens they hold, slots set aside for them, and
-    the tokens that were thrown away in it, to be computed again."""
+    """One step: sequences that run, tokens they hold, slots set aside for them,
+    and tokens thrown away in it, to be computed again."""
 
     running: int
     held: int
@@ -512,7 +510,7 @@ class Load(NamedTuple):
 
 # cell: serve
 def serve(requests: Iterable[tuple[int, int]], arena: Arena) -> list[Load]:
-    """Serve (prompt tokens, final tokens) in order, a token a step; log every step.
+    """Serve (prompt tokens, final tokens) in order, a token a step; log each step.
 
     Raises:
         ValueError: a request that the empty memory does not admit.
@@ -521,7 +519,7 @@ def serve(requests: Iterable[tuple[int, int]], arena: Arena) -> list[Load]:
     [2, 3, 3]
     """
     waiting = deque(requests)
-    running: list[list[int]] = []  # sequence, tokens held, final tokens; oldest first
+    running: list[list[int]] = []  # sequence, tokens held, final tokens
     log: list[Load] = []
     while waiting or running:
         while waiting and (new := arena.admit(*waiting[0])) is not None:
@@ -584,7 +582,7 @@ class BlockPool:
 
 # cell: BlockTables
 class BlockTables(BlockPool):
-    """Sequences over a pool: the blocks of each in order, and the tokens it holds.
+    """Sequences over a pool: the blocks of each in order, and its tokens.
 
     >>> tables = BlockTables(blocks=4, block_tokens=16)
     >>> tables.open(), tables.fork(0), tables.lengths
@@ -599,7 +597,7 @@ class BlockTables(BlockPool):
         self.opened = 0
 
     def length(self, sequence: int) -> int:
-        """Return the tokens that a sequence holds; ValueError if it is not open."""
+        """Return the tokens of a sequence; ValueError if it is not open."""
         if sequence not in self.lengths:
             raise ValueError(f"sequence: {sequence!r} is not open")
         return self.lengths[sequence]
@@ -612,8 +610,7 @@ class BlockTables(BlockPool):
 
     def fork(self, parent: int) -> int:
         """Return a new sequence that shares all tokens of ``parent``."""
-        used = -(-self.length(parent) // self.block_tokens)
-        child = self.open()
+        used, child = -(-self.length(parent) // self.block_tokens), self.open()
         self.tables[child] = [self.share(b) for b in self.tables[parent][:used]]
         self.lengths[child] = self.lengths[parent]
         return child
@@ -643,15 +640,15 @@ class PagedTables(BlockTables):
         return offset > 0 and self.readers[self.tables[sequence][at]] > 1
 
     def missing(self, sequence: int, tokens: int) -> int:
-        """Return the free blocks that ``tokens`` more would take, a copy included."""
+        """Return the blocks that ``tokens`` more would take, a copy included."""
         end = self.length(sequence) + args.count("tokens", tokens)
         more = -(-end // self.block_tokens) - len(self.tables[sequence])
         return max(0, more) + int(tokens > 0 and self._shared_end(sequence))
 
     def reserve(self, sequence: int, tokens: int) -> tuple[int, int] | None:
-        """Make room, or raise CacheFull and change nothing; return (from, to) of a copy."""
+        """Make room or raise CacheFull; return (from, to) of a copied block."""
         if (need := self.missing(sequence, tokens)) > len(self.free):
-            raise CacheFull(f"{need} blocks are needed, {len(self.free)} are free")
+            raise CacheFull(f"{need} blocks needed, {len(self.free)} free")
         table, copy = self.tables[sequence], None
         at = self.lengths[sequence] // self.block_tokens
         if tokens > 0 and self._shared_end(sequence):
@@ -682,7 +679,7 @@ class PagedArena(PagedTables):
         return (len(self.readers) - len(self.free)) * self.block_tokens
 
     def admit(self, prompt: int, final: int) -> int | None:
-        """Open a sequence with its prompt, or return None; ``final`` is not looked at."""
+        """Open a sequence with its prompt, or return None."""
         sequence = self.open()
         if self.missing(sequence, prompt) > len(self.free):
             self.close(sequence)
@@ -700,20 +697,24 @@ class PagedArena(PagedTables):
         return True
 
 
-# cell: PagedCache
-class PagedCache(PagedTables):
-    """Keys and values in blocks: (layers, blocks, KV heads, block tokens, head size).
+# cell: PagedStore
+class PagedStore(PagedTables):
+    """Arrays under the tables; a block that is copied takes its contents along.
 
-    ``shape`` is (layers, KV heads, head size). Method: Kwon et al. (2023).
+    ``shape`` is (layers, KV heads, head size). Keys and values have the shape
+    (layers, blocks, KV heads, block tokens, head size).
 
-    >>> cache = PagedCache((1, 2, 4), blocks=3, block_tokens=2)
-    >>> append_tokens(cache, cache.open(), *np.ones((2, 1, 2, 3, 4)))
-    >>> cache.gather(0, 0)[0].shape, cache.tables
-    ((2, 3, 4), {0: [0, 1]})
+    >>> PagedStore((1, 2, 4), blocks=3, block_tokens=16).keys.shape
+    (1, 3, 2, 16, 4)
     """
 
-    def __init__(self, shape: tuple[int, int, int], blocks: int,
-                 block_tokens: int = 16, dtype: Any = np.float64) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        blocks: int,
+        block_tokens: int = 16,
+        dtype: Any = np.float64,
+    ) -> None:
         super().__init__(blocks, block_tokens)
         deep, heads, size = (args.integer("shape", n, at_least=1) for n in shape)
         full = (deep, blocks, heads, block_tokens, size)
@@ -721,24 +722,44 @@ class PagedCache(PagedTables):
         self.values: Floats = np.zeros(full, dtype)
 
     def reserve(self, sequence: int, tokens: int) -> tuple[int, int] | None:
-        """As in PagedTables; what a copied block holds is copied with it."""
+        """Make room or raise CacheFull; return (from, to) of a copied block."""
         if copy := super().reserve(sequence, tokens):
             for store in (self.keys, self.values):
                 store[:, copy[1]] = store[:, copy[0]]
         return copy
 
-    def write(self, layer: int, sequence: int, keys: Floats, values: Floats) -> None:
-        """Write a layer's (KV heads, tokens, head size) into reserved room."""
-        at = self.length(sequence) + np.arange(keys.shape[1])
-        block = np.asarray(self.tables[sequence], np.intp)[at // self.block_tokens]
-        for store, new in ((self.keys, keys), (self.values, values)):
-            store[layer, block, :, at % self.block_tokens] = new.swapaxes(0, 1)
 
-    def gather(self, layer: int, sequence: int, more: int = 0) -> tuple[Floats, Floats]:
-        """Return keys and values in order, and ``more`` that are written, not held."""
-        n = self.length(sequence) + more
-        table = np.array(self.tables[sequence][: -(-n // self.block_tokens)], np.intp)
-        keys, values = (s[layer, table].swapaxes(0, 1) for s in (self.keys, self.values))
+# cell: PagedCache
+class PagedCache(PagedStore):
+    """Keys and values, written and read through the tables.
+
+    Method: Kwon et al. (2023).
+
+    >>> cache = PagedCache((1, 2, 4), blocks=3, block_tokens=2)
+    >>> append_tokens(cache, cache.open(), *np.ones((2, 1, 2, 3, 4)))
+    >>> cache.gather(0, 0)[0].shape, cache.tables
+    ((2, 3, 4), {0: [0, 1]})
+    """
+
+    def write(
+        self, layer: int, sequence: int, keys: Floats, values: Floats
+    ) -> None:
+        """Write (KV heads, tokens, head size) of a layer into reserved room."""
+        at = self.length(sequence) + np.arange(keys.shape[1])
+        table = np.array(self.tables[sequence], np.intp)
+        block, place = table[at // self.block_tokens], at % self.block_tokens
+        for store, new in ((self.keys, keys), (self.values, values)):
+            store[layer, block, :, place] = new.swapaxes(0, 1)
+
+    def gather(
+        self, layer: int, sequence: int, more: int = 0
+    ) -> tuple[Floats, Floats]:
+        """Return all keys and values in order; ``more`` are not yet held."""
+        n = self.length(sequence) + args.count("more", more)
+        used = -(-n // self.block_tokens)
+        table = np.array(self.tables[sequence][:used], np.intp)
+        stores = (self.keys, self.values)
+        keys, values = (store[layer, table].swapaxes(0, 1) for store in stores)
         flat = (keys.shape[0], -1, keys.shape[3])
         return keys.reshape(flat)[:, :n], values.reshape(flat)[:, :n]
 
@@ -777,7 +798,8 @@ class PagedView:
     """
 
     def __init__(self, cache: PagedCache, sequences: Sequence[int]) -> None:
-        self.cache, self.sequences = cache, args.integers("sequences", sequences, 2**53)
+        self.cache = cache
+        self.sequences = args.integers("sequences", sequences, cache.opened - 1)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -796,14 +818,14 @@ class PagedView:
 
     @property
     def room(self) -> int:
-        most = (len(self.cache.free) + 1) * self.cache.block_tokens + 1
         free = len(self.cache.free)
-        return bisect_left(range(1, most), True, key=lambda t: self.blocks_for(t) > free)
+        counts = range(1, (free + 1) * self.cache.block_tokens + 1)
+        return bisect_left(counts, True, key=lambda t: self.blocks_for(t) > free)
 
     def require(self, tokens: int) -> None:
         """Raise CacheFull unless every row can take ``tokens`` more."""
         if self.blocks_for(tokens) > len(self.cache.free):
-            raise CacheFull(f"no room for {tokens} more tokens in {self.batch} rows")
+            raise CacheFull(f"no room for {tokens} tokens in {self.batch} rows")
 
 
 # cell: PagedRows
@@ -818,10 +840,12 @@ class PagedRows(PagedView):
     ((2, 1, 3, 2), [3, 1])
     """
 
-    def append(self, layer: int, keys: Floats, values: Floats) -> tuple[Floats, Floats]:
-        """Write (rows, KV heads, tokens, head size); return all so far, padded with 0."""
-        tokens = keys.shape[2]
-        out = np.zeros((2, *keys.shape[:2], len(self) + tokens, keys.shape[3]), keys.dtype)
+    def append(
+        self, layer: int, keys: Floats, values: Floats
+    ) -> tuple[Floats, Floats]:
+        """Write (rows, KV heads, tokens, head size); return all, padded."""
+        rows, heads, tokens, size = keys.shape
+        out = np.zeros((2, rows, heads, len(self) + tokens, size), keys.dtype)
         for row, sequence in enumerate(self.sequences):
             self.cache.reserve(sequence, tokens)
             self.cache.write(layer, sequence, keys[row], values[row])
@@ -830,7 +854,7 @@ class PagedRows(PagedView):
         return out[0], out[1]
 
     def advance(self, tokens: int | Sequence[int] | NDArray[np.int64]) -> None:
-        """Count ``tokens`` more as held: one number for all rows, or one for each."""
+        """Count tokens as held: one number for all rows, or one for each."""
         counts = np.broadcast_to(np.asarray(tokens, np.int64), (self.batch,))
         for sequence, count in zip(self.sequences, counts.tolist(), strict=True):
             self.cache.advance(sequence, count)
