@@ -55,7 +55,7 @@ def test_readings_of_the_label() -> None:
         device("h200").capacity_bytes("driver")
     with pytest.raises(ValueError, match="label_gb"):
         Device("x", 0)
-    with pytest.raises(facts.FactsError, match="no fact 'device.x.label'"):
+    with pytest.raises(facts.FactsError, match=r"no fact 'device\.x\.label'"):
         device("x")
 
 
@@ -67,7 +67,7 @@ def test_the_words_of_a_verdict() -> None:
     assert not short.fits and str(short).endswith(", 1.07 GB (1.00 GiB) missing")
 
 
-# --- heads on devices ----------------------------------------------------------------------------------------
+# --- heads on devices --------------------------------------------------------------------------------------
 
 
 @exact
@@ -128,7 +128,7 @@ def test_odd_sizes_round_up() -> None:
     assert shared == by_hand
 
 
-# --- sums and edges -------------------------------------------------------------------------------------------
+# --- sums and edges ----------------------------------------------------------------------------------------
 
 
 @exact

@@ -213,8 +213,8 @@ def kv_bytes(
 def quantize(values: Floats, fmt: Format) -> tuple[NDArray[np.uint8], Floats]:
     """Round to 4 or 8 bits; return the codes, and an fp16 scale for each group.
 
-    Groups run along the last axis, whose size is a multiple of the group. Codes
-    are signed; two codes of 4 bits share a byte, the first in its low half.
+    Groups run along the last axis; its size is even and a multiple of the group.
+    Codes are signed; two codes of 4 bits share a byte, the first in its low half.
 
     Raises:
         ValueError: another format, a size that is no multiple, or a number that
@@ -226,7 +226,7 @@ def quantize(values: Floats, fmt: Format) -> tuple[NDArray[np.uint8], Floats]:
     """
     x = np.asarray(values, np.float64)
     top = 2 ** (fmt.bits - 1) - 1
-    ragged = x.ndim < 1 or fmt.group < 2 or x.shape[-1] % fmt.group
+    ragged = x.ndim < 1 or fmt.group < 1 or x.shape[-1] % math.lcm(fmt.group, 2)
     if fmt.bits not in (4, 8) or ragged:
         raise ValueError(f"quantize: {x.shape} cannot be stored as {fmt}")
     grouped = x.reshape(*x.shape[:-1], -1, fmt.group)
@@ -288,7 +288,7 @@ def kv_heads_stored(model: ModelProfile, devices: int) -> tuple[int, ...]:
 def parameter_count(model: ModelProfile, devices: int = 1) -> int:
     """Return the parameters on the device that holds most, all of them on one.
 
-    Matrices are split, normalisations copied. Where the profile states the number,
+    Matrices are split, normalisations copied. Where a profile states the number,
     that is divided. Raises as ``kv_heads_stored`` does.
 
     >>> parameter_count(model_profile("gemma-2b"))
@@ -510,10 +510,10 @@ class Load(NamedTuple):
 
 # cell: serve
 def serve(requests: Iterable[tuple[int, int]], arena: Arena) -> list[Load]:
-    """Serve (prompt tokens, final tokens) in order, a token a step; log each step.
+    """Serve (prompt tokens, final tokens) in order; log each step.
 
     Raises:
-        ValueError: a request that the empty memory does not admit.
+        ValueError: a request that does not fit the empty memory.
 
     >>> [load.held for load in serve([(1, 3), (2, 3)], ContiguousArena(4, max))]
     [2, 3, 3]
@@ -524,8 +524,6 @@ def serve(requests: Iterable[tuple[int, int]], arena: Arena) -> list[Load]:
     while waiting or running:
         while waiting and (new := arena.admit(*waiting[0])) is not None:
             running.append([new, *waiting.popleft()])
-        if not running:
-            raise ValueError(f"requests: {waiting[0]} fits nowhere")
         lost = 0
         for row in list(running):
             while row in running and not arena.grow(row[0]):
@@ -534,6 +532,8 @@ def serve(requests: Iterable[tuple[int, int]], arena: Arena) -> list[Load]:
                 waiting.appendleft((held, final))
                 lost += held
             row[1] += row in running
+        if not running:  # not admitted, or grown out of the whole memory
+            raise ValueError(f"requests: {waiting[0]} fits nowhere")
         held = sum(row[1] for row in running)
         log.append(Load(len(running), held, arena.reserved, lost))
         for row in [row for row in running if row[1] >= row[2]]:
