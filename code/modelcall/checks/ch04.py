@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from modelcall.checks.grading import Answer, Wrong, exercise, number, sequence
 
 __all__ = [f"exercise_4_{n}" for n in range(1, 6)]
+
+
+Mistakes = Sequence[tuple[Callable[..., int], str]]
+
+
+def _judge(answer: Answer, cases: Sequence[Any], right: Callable[..., int], mistakes: Mistakes) -> None:
+    """Raise with the mistake that explains every result; nothing if all results are right.
+
+    A mistake must fit all cases: two of them may agree on one, and only the whole tells which it is.
+    """
+    got = [_whole(answer(*case), answer.shown(*case)) for case in cases]
+    wrong = [i for i, case in enumerate(cases) if got[i] != right(*case)]
+    if not wrong:
+        return
+    first = wrong[0]
+    call, want = answer.shown(*cases[first]), right(*cases[first])
+    for mistake, why in mistakes:
+        if got == [mistake(*case) for case in cases]:
+            raise Wrong(f"{call} is {got[first]:,} and not {want:,}: {why}")
+    raise Wrong(f"{call} is {got[first]:,}; expected {want:,}")
 
 
 def _whole(value: object, what: str) -> int:
@@ -17,14 +38,8 @@ def _whole(value: object, what: str) -> int:
     return int(got)
 
 
-def _explain(got: int, want: int, call: str, mistakes: Sequence[tuple[int, str]]) -> None:
-    """Raise with the first mistake that gives what was got; nothing if the result is right."""
-    if got == want:
-        return
-    for result, why in mistakes:
-        if got == result:
-            raise Wrong(f"{call}: {why}")
-    raise Wrong(f"{call} is {got:,}; expected {want:,}")
+def _up(a: int, b: int) -> int:
+    return -(-a // b)
 
 
 @exercise(
@@ -43,23 +58,28 @@ def exercise_4_1(answer: Answer, rng: random.Random) -> None:
         kv = rng.choice([1, 2, 4, 8])
         layers, size, tokens = rng.randint(1, 130), 16 * rng.randint(1, 16), rng.randint(1, 200_000)
         cases.append((layers, kv * rng.randint(2, 9), kv, size, rng.choice([4, 8, 16, 32]), tokens))
-    for case in cases:
-        layers, heads, kv, size, bits, tokens = case
-        call = answer.shown(*case)
-        want = 2 * layers * kv * size * bits * tokens // 8
-        got = _whole(answer(*case), call)
-        mistakes = [
-            (want // 2, "half of it: a token keeps a key and a value"),
-            (want // kv * heads, "it counts query heads; what is kept belongs to key-value heads"),
-            (8 * want, "it counts bits; eight of them are a byte"),
-            (want * 8 // bits, "it counts one byte a number, whatever the bits"),
-            (2 * want * 8 // bits, "it counts two bytes a number, whatever the bits"),
-            (want // layers, "it counts one layer; every layer keeps keys and values of its own"),
-            (want // max(tokens, 1), "it counts one token"),
-            (want // kv, "it counts one key-value head"),
-            (want // 1024, "it is in KiB; expected bytes"),
-        ]
-        _explain(got, want, call, mistakes)
+    _judge(
+        answer,
+        cases,
+        lambda n, q, kv, d, b, t: n * kv * d * b * t // 4,
+        [
+            (
+                lambda n, q, kv, d, b, t: n * kv * d * b * t // 8,
+                "half of it: a token keeps a key and a value",
+            ),
+            (
+                lambda n, q, kv, d, b, t: n * q * d * b * t // 4,
+                "query heads keep nothing; count key-value heads",
+            ),
+            (lambda n, q, kv, d, b, t: 2 * n * kv * d * b * t, "these are bits; eight of them are a byte"),
+            (lambda n, q, kv, d, b, t: 2 * n * kv * d * t, "one byte a number, whatever the bits"),
+            (lambda n, q, kv, d, b, t: 4 * n * kv * d * t, "two bytes a number, whatever the bits"),
+            (lambda n, q, kv, d, b, t: kv * d * b * t // 4, "every layer keeps keys and values of its own"),
+            (lambda n, q, kv, d, b, t: n * kv * d * b // 4, "this is one token; a sequence has more"),
+            (lambda n, q, kv, d, b, t: n * d * b * t // 4, "this is one key-value head; there may be more"),
+            (lambda n, q, kv, d, b, t: n * kv * d * b * t // 4 // 1024, "these are KiB; expected bytes"),
+        ],
+    )
 
 
 @exercise(
@@ -78,28 +98,22 @@ def exercise_4_2(answer: Answer, rng: random.Random) -> None:
     for _ in range(40):
         per_token = rng.randint(1, 400_000)
         weights, workspace = rng.randint(0, 10**11), rng.randint(1, 10**10)
-        left = rng.randint(0, 10**11)
-        cases.append((weights + workspace + left, weights, workspace, per_token))
-    for case in cases:
-        capacity, weights, workspace, per_token = case
-        call = answer.shown(*case)
-        want = max(0, (capacity - weights - workspace) // per_token)
-        got = _whole(answer(*case), call)
-        if got < 0:
-            raise Wrong(f"{call} is {got:,}: where the weights do not fit, no context does; return 0")
-        left = capacity - weights - workspace
-        mistakes = [
-            (max(0, -(-left // per_token)), "it rounds up: the last token does not fit whole"),
-            (max(0, (capacity - weights) // per_token), "it leaves the workspace out"),
-            (
-                max(0, capacity // per_token),
-                "it leaves the weights out: the cache shares the device with them",
-            ),
-            (max(0, (left - 1) // per_token), "it stops one byte early: what fills the device exactly fits"),
-            (max(0, left), "it returns bytes; expected tokens"),
-            (round(left / per_token), "it rounds to the nearest; expected the largest that fits"),
-        ]
-        _explain(got, want, call, mistakes)
+        cases.append((weights + workspace + rng.randint(0, 10**11), weights, workspace, per_token))
+    _judge(
+        answer,
+        cases,
+        lambda c, w, s, t: max(0, (c - w - s) // t),
+        [
+            (lambda c, w, s, t: (c - w - s) // t, "where the weights do not fit, no context does; return 0"),
+            (lambda c, w, s, t: max(0, _up(c - w - s, t)), "round down: the last token does not fit whole"),
+            (lambda c, w, s, t: max(0, round((c - w - s) / t)), "round down, not to the nearest"),
+            (lambda c, w, s, t: max(0, (c - w) // t), "the workspace takes room too"),
+            (lambda c, w, s, t: max(0, (c - s) // t), "the weights take room too"),
+            (lambda c, w, s, t: c // t, "weights and workspace take room too"),
+            (lambda c, w, s, t: max(0, (c - w - s - 1) // t), "what fills the device exactly does fit"),
+            (lambda c, w, s, t: max(0, c - w - s), "these are bytes; expected tokens"),
+        ],
+    )
 
 
 @exercise(
@@ -117,24 +131,22 @@ def exercise_4_3(answer: Answer, rng: random.Random) -> None:
     for _ in range(60):
         kv = rng.randint(1, 12)
         cases.append((kv * rng.randint(1, 12), kv, rng.randint(1, 12)))
-    for case in cases:
-        heads, kv, devices = case
-        call, result = answer.shown(*case), answer(*case)
-        if heads % devices:
-            if len(_list(result, call)):
-                raise Wrong(f"{call}: {heads} query heads do not divide by {devices}; return an empty list")
-            continue
-        if not len(_list(result, call)):
+    results: list[list[int]] = []
+    for heads, kv, devices in cases:
+        call, result = answer.shown(heads, kv, devices), answer(heads, kv, devices)
+        size = len(result) if isinstance(result, list | tuple) or hasattr(result, "tolist") else devices
+        got = [_whole(each, f"{call}: a count") for each in sequence(result, size, call)]
+        if heads % devices and got:
+            raise Wrong(f"{call}: {heads} query heads do not divide by {devices}; return an empty list")
+        if heads % devices == 0 and not got:
             raise Wrong(f"{call}: {heads} query heads do divide by {devices}, so there is a split")
-        got = [_whole(each, f"{call}: a count") for each in sequence(result, devices, call)]
+        sequence(result, 0 if heads % devices else devices, call)
+        results.append(got)
+    split = [(case, got) for case, got in zip(cases, results, strict=True) if case[0] % case[2] == 0]
+    for (heads, kv, devices), got in split:
         if got != (want := _kept(heads, kv, devices)):
-            raise Wrong(f"{call}: {_heads_mistake(got, want, kv, devices)}")
-
-
-def _list(value: object, call: str) -> list[object]:
-    """Return a result as a list of any length."""
-    size = len(value) if isinstance(value, list | tuple) or hasattr(value, "tolist") else 0  # type: ignore[arg-type]
-    return sequence(value, size, call)
+            call = answer.shown(heads, kv, devices)
+            raise Wrong(f"{call} is {got}; expected {want}: {_heads_mistake(split)}")
 
 
 def _kept(heads: int, kv: int, devices: int) -> list[int]:
@@ -142,19 +154,22 @@ def _kept(heads: int, kv: int, devices: int) -> list[int]:
     return [len({q // group for q in range(at, at + share)}) for at in range(0, heads, share)]
 
 
-def _heads_mistake(got: list[int], want: list[int], kv: int, devices: int) -> str:
-    if 0 in got:
-        return "a device with no key-value head could not attend; the head that it reads is copied to it"
-    if got == [kv] * devices:
-        return "every device keeps all heads, so nothing is split"
-    if got in ([-(-kv // devices)] * devices, [max(1, kv // devices)] * devices):
-        return (
-            "it divides the key-value heads; where a border cuts a group, both sides need its head: "
-            f"expected {want}"
-        )
-    if sum(got) == kv and sum(want) > kv:
-        return f"its counts add up to the {kv} heads, but a head read on two devices is kept on both"
-    return f"got {got}; expected {want}"
+def _heads_mistake(split: list[tuple[tuple[int, int, int], list[int]]]) -> str:
+    border = "where the border of a device cuts a group, both sides need its key-value head"
+    reasons: list[tuple[Callable[[int, int], list[int]], str]] = [
+        (lambda kv, n: [kv // n] * n, "a device without a key-value head could not attend; it gets a copy"),
+        (
+            lambda kv, n: [kv // n + (i < kv % n) for i in range(n)],
+            "a head read on two devices is kept on both",
+        ),
+        (lambda kv, n: [_up(kv, n)] * n, border),
+        (lambda kv, n: [max(1, kv // n)] * n, border),
+        (lambda kv, n: [kv] * n, "every device keeps all heads, so nothing is split"),
+    ]
+    for mistake, why in reasons:
+        if all(got == mistake(kv, devices) for (_, kv, devices), got in split):
+            return why
+    return "count the different key-value heads that the device's query heads read"
 
 
 @exercise(
@@ -170,24 +185,25 @@ def _heads_mistake(got: list[int], want: list[int], kv: int, devices: int) -> st
 def exercise_4_4(answer: Answer, rng: random.Random) -> None:
     cases = [(128, 32), (64, 32), (576, 32), (128, 128), (33, 32), (1, 32), (100, 64), (31, 32), (7, 4)]
     cases += [(rng.randint(1, 2000), rng.choice([4, 16, 32, 64, 128])) for _ in range(40)]
-    for size, group in cases:
-        call = answer.shown(size, group)
-        codes, scales = -(-size // 2), -(-size // group)
-        mistakes = [
-            (codes, "the scales are missing: every group has one, of 2 bytes"),
-            (size + 2 * scales, "it counts a byte a number; two numbers of 4 bits share one"),
-            (codes + scales, "a scale has 2 bytes, not one"),
-            (codes + 2 * (size // group), "a group that is started needs a scale too; round up"),
-            (size // 2 + 2 * scales, "an odd number of codes needs its last byte; round up"),
-            (codes + 2, "it counts one scale for the whole vector; there is one for each group"),
-            (8 * (codes + 2 * scales), "it counts bits; expected bytes"),
-            (codes + 2 * size, "it counts a scale for every number"),
+    _judge(
+        answer,
+        cases,
+        lambda s, g: _up(s, 2) + 2 * _up(s, g),
+        [
+            (lambda s, g: _up(s, 2), "the scales are missing: every group has one, of 2 bytes"),
+            (lambda s, g: s + 2 * _up(s, g), "a byte a number; two numbers of 4 bits share one"),
+            (lambda s, g: _up(s, 2) + _up(s, g), "a scale has 2 bytes, not one"),
+            (lambda s, g: _up(s, 2) + 2 * (s // g), "a group that is started needs a scale too; round up"),
+            (lambda s, g: s // 2 + 2 * _up(s, g), "an odd number of codes needs its last byte; round up"),
+            (lambda s, g: _up(s, 2) + 2, "one scale for the whole vector; there is one for each group"),
+            (lambda s, g: 8 * (_up(s, 2) + 2 * _up(s, g)), "these are bits; expected bytes"),
+            (lambda s, g: _up(s, 2) + 2 * s, "a scale for every number; there is one for each group"),
             (
-                -(-scales * group // 2) + 2 * scales,
-                "it fills the last group up; only real numbers are stored",
+                lambda s, g: _up(_up(s, g) * g, 2) + 2 * _up(s, g),
+                "the last group is filled up; only numbers that are there are stored",
             ),
-        ]
-        _explain(_whole(answer(size, group), call), codes + 2 * scales, call, mistakes)
+        ],
+    )
 
 
 @exercise(
@@ -206,31 +222,37 @@ def exercise_4_5(answer: Answer, rng: random.Random) -> None:
     for _ in range(40):
         written = [rng.choice([0, 1, rng.randint(1, 60)]) for _ in range(rng.randint(1, 6))]
         cases.append((rng.randint(0, 100), written, rng.choice([1, 4, 8, 16])))
-    for prompt, written, size in cases:
-        call = answer.shown(prompt, written, size)
-        up: Callable[[int], int] = lambda tokens, size=size: -(-tokens // size)  # type: ignore[misc]  # noqa: E731
-        full, rest = divmod(prompt, size)
-        want = full + (rest > 0) + sum(up(rest + n) for n in written if n)
-        mistakes = [
+
+    def right(p: int, w: list[int], b: int) -> int:
+        return _up(p, b) + sum(_up(p % b + n, b) for n in w if n)
+
+    _judge(
+        answer,
+        cases,
+        right,
+        [
             (
-                up(prompt) + sum(up(prompt + n) for n in written),
-                "nothing is shared: forks read the same blocks",
+                lambda p, w, b: _up(p, b) + sum(_up(p + n, b) for n in w),
+                "nothing is shared: forks read the blocks of the prompt",
             ),
-            (up(prompt) + sum(up(n) for n in written), "a writer goes on in a copy of the half-full block"),
             (
-                up(prompt) + sum(up(rest + n) for n in written),
+                lambda p, w, b: _up(p, b) + sum(_up(n, b) for n in w),
+                "a writer goes on in a copy of the half-full block, not in an empty one",
+            ),
+            (
+                lambda p, w, b: _up(p, b) + sum(_up(p % b + n, b) for n in w),
                 "a sequence that writes nothing takes no block: it reads those of the prompt",
             ),
             (
-                full + sum(up(rest + n) for n in written if n),
+                lambda p, w, b: p // b + sum(_up(p % b + n, b) for n in w if n),
                 "the prompt stays open, so its half-full block stays in use",
             ),
             (
-                up(prompt) + sum(up(rest + n) - (rest > 0) for n in written if n),
+                lambda p, w, b: _up(p, b) + sum(_up(p % b + n, b) - (p % b > 0) for n in w if n),
                 "a write into a block with other readers would change what they read: it is copied first",
             ),
-            (up(prompt + sum(written)), "the answers are sequences of their own, not one text"),
-            (want * size, "it counts slots for tokens; expected blocks"),
-            (prompt + sum(written), "it counts tokens; expected blocks"),
-        ]
-        _explain(_whole(answer(prompt, list(written), size), call), want, call, mistakes)
+            (lambda p, w, b: _up(p + sum(w), b), "the answers are sequences of their own, not one text"),
+            (lambda p, w, b: right(p, w, b) * b, "these are slots for tokens; expected blocks"),
+            (lambda p, w, b: p + sum(w), "these are tokens; expected blocks"),
+        ],
+    )
