@@ -62,9 +62,9 @@ def test_readings_of_the_label() -> None:
 def test_the_words_of_a_verdict() -> None:
     found = Fit(weights=70 * 10**9, cache=10**10, workspace=0, capacity=80 * 10**9)
     assert found.fits and found.spare == 0
-    assert str(found) == "needs 80.00 GB (74.51 GiB) of 80.00 GB (74.51 GiB), 0.00 GB (0.00 GiB) spare"
+    assert str(found) == "80.00 of 80.00 GB, 0.00 spare (74.51 of 74.51 GiB, 0.00)"
     short = replace(found, workspace=2**30)
-    assert not short.fits and str(short).endswith(", 1.07 GB (1.00 GiB) missing")
+    assert not short.fits and str(short).endswith(", 1.07 missing (75.51 of 74.51 GiB, 1.00)")
 
 
 # --- heads on devices --------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_the_picture_of_blocks_is_drawn_from_the_tables() -> None:
     axes = draw_blocks(cache).axes[0]
     words = [text.get_text() for text in axes.texts]
     assert words[:6] == ["sequence 0", "0", "1", "sequence 1", "0", "1"]
-    assert words[6:9] == ["memory", "0", "2 readers"] and words.count("free") == 4
+    assert words[6:10] == ["memory", "readers", "0", "2"] and words.count("free") == 4
     from matplotlib.colors import to_hex
 
     filled = [p for p in axes.patches if p.get_fill()]  # type: ignore[attr-defined]

@@ -35,7 +35,7 @@ def test_the_book_s_facts_are_whole_and_dated() -> None:
         found = facts.load()
     assert len(found) >= 18 and list(found) == list(facts.known())
     for each in found.values():
-        assert re.fullmatch(r"(model|device|format)\.[a-z0-9.-]+", each.id)
+        assert re.fullmatch(r"(model|device|format|engine)\.[a-z0-9.-]+", each.id)
         assert len(each.title) > 10 and len(each.where) > 5, each.id
         assert each.checked <= date.today() + timedelta(days=1), each.id
         assert 365 <= each.shelf_life_days <= 1825, each.id

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from modelcall.lab import args, facts
 from modelcall.lab.model_errors import CacheFull
-from modelcall.lab.units import fmt_bytes
 
 
 # cell: Floats
@@ -386,8 +385,9 @@ class Fit:
     def __str__(self) -> str:
         word = "spare" if self.fits else "missing"
         sizes = [self.needed, self.capacity, abs(self.spare)]
-        texts = [f"{fmt_bytes(n, 'GB')} ({fmt_bytes(n, 'GiB')})" for n in sizes]
-        return f"needs {texts[0]} of {texts[1]}, {texts[2]} {word}"
+        gb, gib = ([f"{n / unit:.2f}" for n in sizes] for unit in (10**9, 2**30))
+        more = f"{gib[0]} of {gib[1]} GiB, {gib[2]}"
+        return f"{gb[0]} of {gb[1]} GB, {gb[2]} {word} ({more})"
 
 
 # cell: fit

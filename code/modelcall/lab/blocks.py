@@ -48,7 +48,7 @@ def draw_blocks(cache: Blocks) -> Figure:
     ...     block_tokens, tables, lengths, readers = 4, {0: [1]}, {0: 3}, [0, 1]
     >>> figure = draw_blocks(One())
     >>> [text.get_text() for text in figure.axes[0].texts]
-    ['sequence 0', '1', 'memory', '0', '1', 'free', '1 reader']
+    ['sequence 0', '1', 'memory', 'readers', '0', 'free', '1', '1']
     >>> plt.close(figure)
     """
     if len(cache.readers) > 12:
@@ -66,10 +66,10 @@ def draw_blocks(cache: Blocks) -> Figure:
             share = min(1.0, max(0.0, held / cache.block_tokens))
             _box(axes, place, y, block, share, cache.readers[block])
     _label(axes, -1, "memory")
+    _label(axes, -1.7, "readers")
     for block, readers in enumerate(cache.readers):
         _box(axes, block, -1, block, float(readers > 0), readers)
-        words = "free" if not readers else f"{readers} reader{'s' * (readers > 1)}"
-        axes.text(block + _WIDTH / 2, -1.4, words, ha="center", va="center", fontsize=7.5)
+        axes.text(block + _WIDTH / 2, -1.39, str(readers or "free"), ha="center", va="center", fontsize=9)
     return figure
 
 
