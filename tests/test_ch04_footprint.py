@@ -180,6 +180,14 @@ def test_what_cannot_be_quantized_is_refused(values: np.ndarray, fmt: Format) ->
         quantize(values, fmt)
 
 
+def test_numbers_too_small_for_their_scale_keep_their_sign() -> None:
+    """The smallest fp16 scale is 2**-24; a number of 10 such steps does not fit 4 bits, and is cut to 7."""
+    tiny = np.zeros(32)
+    tiny[:2] = np.array([9.8, -9.8]) * 2.0**-24
+    assert dequantize(*quantize(tiny, INT4), INT4)[:2].tolist() == [7 * 2.0**-24, -7 * 2.0**-24]
+    assert not dequantize(*quantize(tiny / 1e6, INT4), INT4).any()
+
+
 def test_codes_of_another_format_are_refused() -> None:
     with pytest.raises(ValueError, match="dequantize"):
         dequantize(*quantize(np.ones(64), INT8), INT4)

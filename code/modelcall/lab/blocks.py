@@ -1,8 +1,8 @@
 """A picture of a paged cache: the table of each sequence, and the memory with the readers of each block.
 
 It is drawn from the tables themselves, so it cannot show a state that the cache is not in. A row is a
-sequence, a box one of its blocks, filled as far as the sequence holds tokens in it. Blocks with several
-readers have the colour of sharing in every row. Contents are not drawn.
+sequence, a box one of its blocks; the bar in it is as long as the sequence holds tokens there. Blocks with
+several readers have the colour of sharing in every row. Contents are not drawn.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def draw_blocks(cache: Blocks) -> Figure:
         raise ValueError(f"draw_blocks: at most 12 blocks; got {len(cache.readers)}")
     # A row for two sequences, even if fewer are open: the memory stays where it is from picture to picture.
     rows = max(2, len(cache.tables))
-    figure, axes = plt.subplots(figsize=(4.8, 0.55 * rows + 0.95))
+    figure, axes = plt.subplots(figsize=(4.4, 0.55 * rows + 0.95))
     axes.set_axis_off()
     axes.set(xlim=(-2.2, max(8, len(cache.readers))), ylim=(-1.75, rows))
     for row, (sequence, table) in enumerate(cache.tables.items()):
@@ -78,7 +78,8 @@ def _label(axes: Axes, y: float, words: str) -> None:
 
 
 def _box(axes: Axes, x: float, y: float, block: int, share: float, readers: int) -> None:
-    shade = color("c3" if readers > 1 else "c4")
-    axes.add_patch(Rectangle((x, y), _WIDTH * share, _HEIGHT, facecolor=shade, linewidth=0))
+    # A bar below the number, not a fill behind it: no ink is legible on every colour in both themes.
+    shade = color("c3" if readers > 1 else "c1")
+    axes.add_patch(Rectangle((x, y), _WIDTH * share, _HEIGHT / 3, facecolor=shade, linewidth=0))
     axes.add_patch(Rectangle((x, y), _WIDTH, _HEIGHT, fill=False, edgecolor=color("ink"), linewidth=0.9))
-    axes.text(x + _WIDTH / 2, y + _HEIGHT / 2, str(block), ha="center", va="center", fontsize=9)
+    axes.text(x + _WIDTH / 2, y + _HEIGHT * 0.66, str(block), ha="center", va="center", fontsize=9)
