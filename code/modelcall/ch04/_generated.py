@@ -434,7 +434,7 @@ def longest_context(
             every one does, because all layers have a window.
 
     >>> longest_context(model_profile("llama-3-8b"), 24 * 10**9)
-    121816
+    121839
     """
 
     def too_long(tokens: int) -> bool:
@@ -773,6 +773,11 @@ def append_tokens(
     Raises:
         CacheFull: there is no room; nothing is written.
         ValueError: the sequence is not open, or a shape does not fit.
+
+    >>> cache = PagedCache((1, 1, 2), blocks=2, block_tokens=2)
+    >>> append_tokens(cache, cache.open(), *np.ones((2, 1, 1, 3, 2)))
+    >>> cache.length(0), len(cache.free)
+    (3, 0)
     """
     layers, _, heads, _, size = cache.keys.shape
     new = (np.asarray(keys), np.asarray(values))
