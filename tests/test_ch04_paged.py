@@ -192,6 +192,17 @@ def test_room_taken_ahead_is_not_shared_by_a_fork() -> None:
     assert cache.gather(0, fork)[0].ravel().tolist() == [7.0] * 3
 
 
+def test_the_order_is_that_of_the_table_and_not_of_the_blocks() -> None:
+    cache = PagedCache((1, 1, 1), 2, 2)
+    first = cache.open()
+    append_tokens(cache, first, *np.ones((2, 1, 1, 4, 1)))
+    cache.close(first)
+    again = cache.open()
+    append_tokens(cache, again, *np.arange(8.0).reshape(2, 1, 1, 4, 1))
+    assert cache.tables[again] == [1, 0]
+    assert [part.ravel().tolist() for part in cache.gather(0, again)] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
 def test_numbers_of_sequences_do_not_come_twice() -> None:
     tables = BlockTables(1)
     first = tables.open()
