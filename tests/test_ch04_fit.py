@@ -26,7 +26,6 @@ from modelcall.ch04 import (
 )
 from modelcall.lab import facts
 
-pytestmark = pytest.mark.filterwarnings("default::modelcall.lab.facts.StaleFact")
 exact = settings(deadline=None, derandomize=True, max_examples=60)
 BIG = model_profile("llama-3-70b")
 SMALL = ModelProfile("small", 4, 24, 12, 4, 4, 40, 100)

@@ -31,7 +31,6 @@ from modelcall.lab import facts, models
 from modelcall.lab.kvcache import KVCache
 from modelcall.lab.model_config import Config, tensor_shapes
 
-pytestmark = pytest.mark.filterwarnings("default::modelcall.lab.facts.StaleFact")
 exact = settings(deadline=None, derandomize=True, max_examples=60)
 SMALL = ModelProfile("small", 4, 24, 6, 2, 4, 40, 100)
 
