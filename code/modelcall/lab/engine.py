@@ -16,16 +16,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from modelcall.lab.kvcache import Floats, Ints, KVCache
+from modelcall.lab.kvcache import Cache, Floats, Ints, KVCache
 from modelcall.lab.model_config import Config, tensor_shapes
 from modelcall.lab.model_errors import WeightsError
 
 __all__ = ["Config", "Decoder", "tensor_shapes"]
+
+AnyCache = TypeVar("AnyCache", bound=Cache)
 
 # Attention scores of a long prompt are quadratic; in blocks, only the block's rows are held at once.
 PREFILL_BLOCK = 128
@@ -133,7 +135,13 @@ class Decoder:
             dtype=self.dtype,
         )
 
-    def prefill(self, prompt: Sequence[int], cache: KVCache | None = None) -> tuple[Floats, KVCache]:
+    @overload
+    def prefill(self, prompt: Sequence[int], cache: None = None) -> tuple[Floats, KVCache]: ...
+
+    @overload
+    def prefill(self, prompt: Sequence[int], cache: AnyCache) -> tuple[Floats, AnyCache]: ...
+
+    def prefill(self, prompt: Sequence[int], cache: Cache | None = None) -> tuple[Floats, Cache]:
         """Read a prompt and return the logits of its last position, (vocab,), and the cache.
 
         With a cache of one row, the prompt is read after what that row holds. Long prompts go through
@@ -153,7 +161,7 @@ class Decoder:
             logits = self.forward(ids[:, start : start + PREFILL_BLOCK], cache)[0]
         return logits, cache
 
-    def step(self, token: int, cache: KVCache) -> Floats:
+    def step(self, token: int, cache: Cache) -> Floats:
         """Read one token and return the logits of the next, (vocab,)."""
         row: Floats = self.forward([[token]], cache)[0]
         return row
@@ -161,7 +169,7 @@ class Decoder:
     def forward(
         self,
         tokens: ArrayLike,
-        cache: KVCache,
+        cache: Cache,
         *,
         counts: Sequence[int] | Ints | None = None,
         positions: Literal["last", "all"] = "last",
@@ -211,7 +219,7 @@ class Decoder:
         return logits
 
     def _hidden(
-        self, x: Floats, cache: KVCache, batch: int, steps: int, cos: Floats, sin: Floats, mask: Floats | None
+        self, x: Floats, cache: Cache, batch: int, steps: int, cos: Floats, sin: Floats, mask: Floats | None
     ) -> Floats:
         """Run the blocks on ``x`` (batch × steps, d_model); see :meth:`forward`."""
         c = self.config

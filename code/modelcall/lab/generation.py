@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modelcall.lab.engine import Decoder
-from modelcall.lab.kvcache import Floats, KVCache
+from modelcall.lab.kvcache import Cache, Floats
 from modelcall.lab.sampling import Sampler, log_softmax, top_logprobs
 
 __all__ = ["Mask", "Step", "decode"]
@@ -56,7 +56,7 @@ class Step:
 def decode(
     model: Decoder,
     logits: Floats,
-    cache: KVCache,
+    cache: Cache,
     sampler: Sampler,
     *,
     max_tokens: int,

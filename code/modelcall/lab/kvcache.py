@@ -4,23 +4,51 @@ One array each for keys and values, of shape (layers, batch, KV heads, capacity,
 the left; ``lengths`` says how far, row by row, so that the rows of a batch may differ. What lies beyond
 a row's length is leftovers, never read. Cutting a cache back (:meth:`KVCache.truncate`) is therefore
 only a smaller number, which is what speculative decoding relies on; copying its head
-(:meth:`KVCache.prefix`) is what a prefix cache relies on. Paging is not done here.
+(:meth:`KVCache.prefix`) is what a prefix cache relies on. Paging is not done here; a paged cache that
+offers what :class:`Cache` lists serves the decoder as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from modelcall.lab.model_errors import CacheFull
 
-__all__ = ["Floats", "Ints", "KVCache"]
+__all__ = ["Cache", "Floats", "Ints", "KVCache"]
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
+
+
+class Cache(Protocol):
+    """What the decoder asks of a cache; :class:`KVCache` describes each."""
+
+    @property
+    def lengths(self) -> Ints:
+        """Tokens held in each row."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def batch(self) -> int:
+        """Number of rows."""
+
+    @property
+    def room(self) -> int:
+        """Tokens that every row can still take."""
+
+    def require(self, tokens: int) -> None:
+        """Raise ``CacheFull`` unless every row can take ``tokens`` more."""
+
+    def append(self, layer: int, keys: Floats, values: Floats) -> tuple[Floats, Floats]:
+        """Write one layer's new entries and return all of that layer's entries."""
+
+    def advance(self, tokens: int | Sequence[int] | Ints) -> None:
+        """Count ``tokens`` more as held."""
 
 
 class KVCache:

@@ -54,6 +54,7 @@ TERMS: tuple[Term, ...] = (
     Term("batch", 10, "Sequences that the accelerator advances in the same step."),
     Term("beam search", 5, "Keeping the few best partial continuations at each step instead of one."),
     Term("blast radius", 1, "The records that one failure can touch."),
+    Term("block table", 4, "The list of a sequence's blocks in a paged cache, in order."),
     Term(
         "branch value",
         1,
@@ -92,6 +93,7 @@ TERMS: tuple[Term, ...] = (
     Term("context window", 1, "The most tokens, read and written together, that one call can hold."),
     Term("continuation", 1, "The tokens that the model writes after the context."),
     Term("continuous batching", 10, "Letting calls join and leave a running batch at every step."),
+    Term("copy-on-write", 4, "Sharing a block until somebody writes into it; the writer takes a copy first."),
     Term(
         "cost per resolved task", 1, "The cost of a call divided by the share of calls that settle the task."
     ),
@@ -113,8 +115,8 @@ TERMS: tuple[Term, ...] = (
         1,
         "A symbol that closes a word or a text, kept apart from the characters it is written in.",
     ),
-    Term("end token", 5, "The token by which a model says that it has finished. Short: EOS."),
     Term("end-to-end argument", 2, "A check belongs where the knowledge is that it needs."),
+    Term("end token", 5, "The token by which a model says that it has finished. Short: EOS."),
     Term(
         "entropy", 1, "How spread out a distribution is, in bits; 0 when one token has all the probability."
     ),
@@ -135,6 +137,12 @@ TERMS: tuple[Term, ...] = (
     Term("fail-stop", 2, "Failing by halting, so that others can tell."),
     Term("finish reason", 1, "Why the server stopped: an end token, a limit, a filter, a tool call."),
     Term("folk error", 1, "A false claim that most of the training text repeats."),
+    Term("fork", 4, "To begin a second sequence that shares what the first one holds."),
+    Term(
+        "fragmentation",
+        4,
+        "Memory lost to how it is handed out: set aside and unused, or free in pieces too small.",
+    ),
     Term("gateway", 1, "The one place where a proposed tool call becomes an act, or is denied."),
     Term("greedy decoding", 1, "Always taking the most probable token; the limit of temperature zero."),
     Term(
@@ -142,6 +150,7 @@ TERMS: tuple[Term, ...] = (
         4,
         "Several query heads sharing one key-value head, to shrink the cache. Short: GQA.",
     ),
+    Term("head", 4, "One of the parallel parts of attention, with vectors of its own."),
     Term(
         "host runtime",
         2,
@@ -165,7 +174,13 @@ TERMS: tuple[Term, ...] = (
         1,
         "Drawing by walking along the probabilities until their sum exceeds a random number.",
     ),
+    Term("key", 4, "The vector by which later tokens find a token in a layer."),
     Term("KV cache", 4, "Keys and values of all earlier tokens, kept so that they are not computed again."),
+    Term(
+        "latent attention",
+        4,
+        "Keeping one short vector a layer, from which keys and values are rebuilt. Short: MLA.",
+    ),
     Term("least privilege", 2, "Granting no more than the job needs."),
     Term(
         "log probability",
@@ -183,6 +198,15 @@ TERMS: tuple[Term, ...] = (
         2,
         "The fixed weights and the arithmetic on them: token ids in, one score per vocabulary entry out.",
     ),
+    Term("model profile", 4, "The shape of a model: all that its bytes depend on."),
+    Term(
+        "multi-head attention",
+        4,
+        "Attention in which each query head has keys and values of its own. Short: MHA.",
+    ),
+    Term(
+        "multi-query attention", 4, "Attention in which all query heads share one key-value head. Short: MQA."
+    ),
     Term("n-gram model", 1, "A model that counts which token followed which context."),
     Term("nucleus sampling", 1, "Another name for top-p; the nucleus is the set of tokens that it keeps."),
     Term("p99", 10, "The time that 99 of 100 calls do not exceed."),
@@ -196,6 +220,7 @@ TERMS: tuple[Term, ...] = (
         1,
         "Training after pretraining that shapes behaviour: instructions, preferences, refusals.",
     ),
+    Term("preemption", 4, "Taking a running sequence's memory away; it is computed again later."),
     Term("prefill", 1, "The first phase of a call: reading the whole prompt in one pass."),
     Term(
         "prefix cache", 11, "Reusing the KV cache of a prompt's beginning that an earlier call has computed."
@@ -208,6 +233,7 @@ TERMS: tuple[Term, ...] = (
     ),
     Term("quantization", 4, "Storing values in fewer bits than they were trained in."),
     Term("quarantine", 8, "Keeping a payload unreadable because its status is not a completed one."),
+    Term("query", 4, "The vector by which a token looks for earlier tokens in a layer."),
     Term("refusal", 8, "A reply in which the model declines the request."),
     Term("ridge", 10, "The arithmetic intensity at which memory and arithmetic take equally long."),
     Term("roofline", 10, "A bound on speed: the lesser of peak arithmetic, and intensity times bandwidth."),
@@ -217,6 +243,7 @@ TERMS: tuple[Term, ...] = (
     Term("seed", 1, "The number that starts a random generator; it fixes the draws, not the logits."),
     Term("semantic confidence", 1, "How far independent samples agree in meaning."),
     Term("semantic entropy", 1, "The entropy of sampled answers, grouped by meaning."),
+    Term("sliding window", 4, "A layer's limit on how far back it looks, so that its cache stops growing."),
     Term("softmax", 1, "The map from logits to probabilities: exponentials, divided by their sum."),
     Term(
         "speculative decoding",
@@ -261,8 +288,14 @@ TERMS: tuple[Term, ...] = (
     ),
     Term("truncation", 1, "Cutting the context to fit the window, or the output at its cap."),
     Term("usage", 1, "The server's own count of prompt and generated tokens."),
+    Term("value", 4, "The vector that a token hands over to the later tokens that find it."),
     Term("vocabulary", 1, "The fixed list of all tokens of a model."),
     Term("watchdog", 2, "A monitor that looks at a component from outside and raises an alarm."),
+    Term(
+        "workspace",
+        4,
+        "Device memory that is neither weights nor cache: activations, buffers, losses of the allocator.",
+    ),
     Term(
         "zero ambient authority",
         2,

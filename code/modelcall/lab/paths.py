@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["data_dir"]
+__all__ = ["data_dir", "data_file"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -22,9 +22,30 @@ def data_dir(name: str) -> Path:
     >>> data_dir("ledger").name
     'ledger'
     """
-    candidates = [_PACKAGE / "data" / name, _PACKAGE.parent.parent / "data" / name]
-    for path in candidates:
+    for path in _candidates(name):
         if path.is_dir():
             return path
-    looked = " and ".join(str(path) for path in candidates)
-    raise FileNotFoundError(f"data_dir: no data folder {name!r}; looked in {looked}")
+    raise FileNotFoundError(f"data_dir: no data folder {name!r}; looked in {_looked(name)}")
+
+
+def data_file(name: str) -> Path:
+    """Return the data file ``name`` that stands in no folder of its own, for example ``"facts.toml"``.
+
+    Raises:
+        FileNotFoundError: neither the package nor a checkout around it has such a file.
+
+    >>> data_file("facts.toml").name
+    'facts.toml'
+    """
+    for path in _candidates(name):
+        if path.is_file():
+            return path
+    raise FileNotFoundError(f"data_file: no data file {name!r}; looked in {_looked(name)}")
+
+
+def _candidates(name: str) -> list[Path]:
+    return [_PACKAGE / "data" / name, _PACKAGE.parent.parent / "data" / name]
+
+
+def _looked(name: str) -> str:
+    return " and ".join(str(path) for path in _candidates(name))
