@@ -89,7 +89,7 @@ def _state(root: Path, folders: list[str]) -> str:
     digest = hashlib.sha256(str(_backend()).encode())
     files = [root / name for name in ("pyproject.toml", "README.md", "LICENSE")]
     for folder in folders:
-        found = (root / folder).rglob("*")
+        found = [root / folder, *(root / folder).rglob("*")]  # an entry may be one file
         files += sorted(p for p in found if p.is_file() and p.suffix != ".pyc")
     for path in files:
         digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode())
