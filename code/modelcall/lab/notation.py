@@ -14,7 +14,10 @@ from modelcall.lab.notation_terms import TERMS, Term
 __all__ = ["CHAPTERS", "SYMBOLS", "TERMS", "Symbol", "Term", "symbols_markdown", "terms_markdown"]
 
 # The pages of the chapters that exist; the glossary links to these and names the others by number.
-CHAPTERS: dict[int, str] = {1: "01-on-ramp.ipynb"}
+CHAPTERS: dict[int, str] = {
+    1: "01-on-ramp.ipynb",
+    3: "03-tokens.ipynb",
+}
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,11 @@ TERMS: tuple[Term, ...] = (
         "byte fallback", 1, "Spelling what the vocabulary lacks as bytes, so that every text can be encoded."
     ),
     Term(
+        "byte-level BPE",
+        3,
+        "Byte-pair encoding on bytes instead of characters, so that every text can be encoded.",
+    ),
+    Term(
         "byte-pair encoding",
         1,
         "Building a vocabulary by joining the most frequent pair of neighbours, again and again. Short: BPE.",
@@ -72,6 +77,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "chat template", 3, "The text that a server puts around messages and roles before it tokenizes them."
     ),
+    Term("compaction", 3, "Replacing the oldest parts of a context by a summary; details are lost."),
     Term("completion", 1, "The record of one call: text, token scores, counts and times."),
     Term("confabulation", 1, "Fluent text that nothing in the context or the world supports."),
     Term("confidence", 1, "How probable a model makes its own words. Truth is another matter."),
@@ -92,9 +98,15 @@ TERMS: tuple[Term, ...] = (
         "decode", 1, "The second phase of a call: writing tokens one by one, one step through the model each."
     ),
     Term("decoding policy", 1, "The rule that picks a token from the logits: temperature, truncation, seed."),
+    Term("density", 3, "Characters that one token covers, on average over a text."),
     Term("draft model", 5, "The small model that proposes tokens in speculative decoding."),
     Term("effector", 7, "Whatever acts on the world: a shell, a database, a payment."),
     Term("embedding", 3, "The vector that stands for a token inside the model."),
+    Term(
+        "embedding table",
+        3,
+        "The matrix with one row of values for each id; the model's first step reads rows of it.",
+    ),
     Term(
         "end marker",
         1,
@@ -122,12 +134,14 @@ TERMS: tuple[Term, ...] = (
         4,
         "Several query heads sharing one key-value head, to shrink the cache. Short: GQA.",
     ),
+    Term("headroom", 3, "The part of the window that is kept free for the answer."),
     Term(
         "house model",
         1,
         "The small transformer that this book ships, trained on a world whose truth is known.",
     ),
     Term("hybrid", 1, "A design in which each mechanism does the part that it can check."),
+    Term("inflation", 3, "How many percent more tokens the same number of characters needs in another form."),
     Term("inter-token latency", 10, "One gap between two tokens of a stream. Short: ITL."),
     Term(
         "inverse-CDF sampling",
@@ -135,6 +149,9 @@ TERMS: tuple[Term, ...] = (
         "Drawing by walking along the probabilities until their sum exceeds a random number.",
     ),
     Term("KV cache", 4, "Keys and values of all earlier tokens, kept so that they are not computed again."),
+    Term(
+        "lexer", 3, "The part of a compiler that cuts source text into tokens of the language, by a grammar."
+    ),
     Term(
         "log probability",
         1,
@@ -154,10 +171,14 @@ TERMS: tuple[Term, ...] = (
     Term(
         "permission", 1, "What software allows a component to do; a scale of its own, apart from mechanism."
     ),
+    Term("pinned", 3, "Of a part of the context: not to be dropped, whatever the policy."),
     Term(
         "post-training",
         1,
         "Training after pretraining that shapes behaviour: instructions, preferences, refusals.",
+    ),
+    Term(
+        "pre-tokenization", 3, "Cutting text into pieces that no merge may cross, before byte-pair encoding."
     ),
     Term("prefill", 1, "The first phase of a call: reading the whole prompt in one pass."),
     Term(
@@ -171,6 +192,7 @@ TERMS: tuple[Term, ...] = (
     ),
     Term("quantization", 4, "Storing values in fewer bits than they were trained in."),
     Term("quarantine", 8, "Keeping a payload unreadable because its status is not a completed one."),
+    Term("rank", 3, "The place of a merge in the order learned; encoding joins the lowest rank first."),
     Term("refusal", 8, "A reply in which the model declines the request."),
     Term("ridge", 10, "The arithmetic intensity at which memory and arithmetic take equally long."),
     Term("roofline", 10, "A bound on speed: the lesser of peak arithmetic, and intensity times bandwidth."),
@@ -181,6 +203,11 @@ TERMS: tuple[Term, ...] = (
     Term("semantic confidence", 1, "How far independent samples agree in meaning."),
     Term("semantic entropy", 1, "The entropy of sampled answers, grouped by meaning."),
     Term("softmax", 1, "The map from logits to probabilities: exponentials, divided by their sum."),
+    Term(
+        "special token",
+        3,
+        "An id that stands for control, such as the end of a text; ordinary text cannot produce it.",
+    ),
     Term(
         "speculative decoding",
         5,
@@ -194,6 +221,7 @@ TERMS: tuple[Term, ...] = (
         "temperature", 1, "A divisor of the logits: below 1 the distribution sharpens, above 1 it flattens."
     ),
     Term("tensor parallel", 4, "Splitting each layer of a model over several accelerators."),
+    Term("tied", 3, "Of embedding tables: one and the same for reading ids and for scoring them."),
     Term("time per output token", 1, "The mean gap between tokens after the first. Short: TPOT."),
     Term("time to first token", 1, "From sending a request to receiving its first token. Short: TTFT."),
     Term(
@@ -217,6 +245,7 @@ TERMS: tuple[Term, ...] = (
         "The kind of network behind today's models: layers of attention and of products per position.",
     ),
     Term("truncation", 1, "Cutting the context to fit the window, or the output at its cap."),
+    Term("unknown token", 3, "The one id that a fixed vocabulary gives to all that it lacks."),
     Term("usage", 1, "The server's own count of prompt and generated tokens."),
     Term("vocabulary", 1, "The fixed list of all tokens of a model."),
 )
