@@ -347,6 +347,20 @@ def _encode_bytes(
     return kept + (merge_bytes(rest, encoder.ranks) if whole is None else [whole])
 
 
+# cell: from-typing-import-Any-6477b0
+def _spellings(
+    ranks: Mapping[bytes, int], specials: Mapping[str, int]
+) -> dict[int, bytes]:
+    """Return the bytes of each id; every byte needs one, and each id is for one."""
+    spelt = {i: data for data, i in ranks.items()}
+    spelt |= {i: name.encode() for name, i in specials.items()}
+    if len(spelt) < len(ranks) + len(specials):
+        raise ValueError("ranks, specials: an id is there twice")
+    if lacking := [i for i in range(256) if bytes([i]) not in ranks]:
+        raise ValueError(f"ranks: byte {lacking[0]} has none")
+    return spelt
+
+
 # cell: BytePairTokenizer
 class BytePairTokenizer(_Encoder):
     """Byte-level BPE: a pattern, a rank for each byte string, special tokens.
@@ -372,12 +386,7 @@ class BytePairTokenizer(_Encoder):
         specials: Mapping[str, int],
     ):
         super().__init__(pattern, ranks, specials)
-        self._bytes = {i: data for data, i in self.ranks.items()}
-        self._bytes |= {i: name.encode() for name, i in self.specials.items()}
-        if len(self._bytes) < len(self.ranks) + len(self.specials):
-            raise ValueError("ranks, specials: an id is there twice")
-        if lacking := [i for i in range(256) if bytes([i]) not in self.ranks]:
-            raise ValueError(f"ranks: byte {lacking[0]} has none")
+        self._bytes = _spellings(self.ranks, self.specials)
         self.size = max(self._bytes) + 1
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
@@ -412,6 +421,9 @@ O200K = (
     rf"|[^\r\n\p{{L}}\p{{N}}]?[{UPPER}]+[{LOWER}]*{SHORT}"
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+
+
+# cell: ENCODINGS
 # name: file, SHA-256 of its content, pattern, special tokens
 ENCODINGS: dict[str, tuple[str, str, str, dict[str, int]]] = {
     "cl100k_base": (
@@ -434,6 +446,25 @@ ENCODINGS: dict[str, tuple[str, str, str, dict[str, int]]] = {
 }
 
 
+# cell: import-base64-import-245c4f
+def _read_ranks(name: str, file: str, digest: str) -> dict[bytes, int]:
+    """Read the file of a published encoding, wherever on this machine it is."""
+    places = {
+        str(data_dir("tokenizer")),
+        os.environ.get("TIKTOKEN_CACHE_DIR", ""),
+    }
+    folders = sorted(places - {""})
+    paths = [Path(folder) / file for folder in folders]
+    if not (found := [path for path in paths if path.is_file()]):
+        where = f"{name}: no file {file} in {' or '.join(folders)}"
+        raise FileNotFoundError(f"{where}; tiktoken can download it")
+    data = found[0].read_bytes()
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise ValueError(f"{found[0]}: not the published ranks of {name}")
+    lines = (line.split() for line in data.splitlines())
+    return {base64.b64decode(token): int(rank) for token, rank in lines}
+
+
 # cell: load_encoding
 @cache
 def load_encoding(name: str) -> BytePairTokenizer:
@@ -454,19 +485,7 @@ def load_encoding(name: str) -> BytePairTokenizer:
             f"name: expected {' or '.join(ENCODINGS)}; {args.found(name)}"
         )
     file, digest, pattern, specials = ENCODINGS[name]
-    folders = {
-        str(data_dir("tokenizer")),
-        os.environ.get("TIKTOKEN_CACHE_DIR", ""),
-    }
-    paths = [Path(folder) / file for folder in sorted(folders) if folder]
-    if not (found := [path for path in paths if path.is_file()]):
-        need = f"{name}: no file {file} in {' or '.join(sorted(folders - {''}))}"
-        raise FileNotFoundError(f"{need}; tiktoken can download it")
-    data = found[0].read_bytes()
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise ValueError(f"{found[0]}: not the published ranks of {name}")
-    lines = (line.split() for line in data.splitlines())
-    ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
+    ranks = _read_ranks(name, file, digest)
     return BytePairTokenizer(pattern, ranks, specials)
 
 
@@ -734,6 +753,7 @@ POLICIES: dict[str, Callable[[int], int]] = {
 }
 
 
+# cell: fit_context
 def fit_context(
     parts: Sequence[Part],
     budget: Budget,
