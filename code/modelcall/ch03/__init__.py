@@ -4,12 +4,14 @@ The code of chapters/03-tokens.ipynb; written by scripts/tangle.py.
 """
 
 from modelcall.ch03._generated import (
+    ASCII,
     BYTE_ORDER,
     CACHE_LENGTH,
     CACHE_PIECES,
     CL100K,
     ENCODINGS,
     JSON_MARKS,
+    LINES,
     LOWER,
     O200K,
     POLICIES,
@@ -25,6 +27,8 @@ from modelcall.ch03._generated import (
     Names,
     Part,
     Places,
+    Ranks,
+    Specials,
     Tokenizer,
     WordTokenizer,
     close_json,
@@ -44,17 +48,20 @@ from modelcall.ch03._generated import (
     prefill_flops,
     row_offset_bytes,
     split_specials,
+    splitter,
     table_bytes,
     train_byte_bpe,
 )
 
 __all__ = [
+    "ASCII",
     "BYTE_ORDER",
     "CACHE_LENGTH",
     "CACHE_PIECES",
     "CL100K",
     "ENCODINGS",
     "JSON_MARKS",
+    "LINES",
     "LOWER",
     "O200K",
     "POLICIES",
@@ -70,6 +77,8 @@ __all__ = [
     "Names",
     "Part",
     "Places",
+    "Ranks",
+    "Specials",
     "Tokenizer",
     "WordTokenizer",
     "close_json",
@@ -89,6 +98,7 @@ __all__ = [
     "prefill_flops",
     "row_offset_bytes",
     "split_specials",
+    "splitter",
     "table_bytes",
     "train_byte_bpe",
 ]

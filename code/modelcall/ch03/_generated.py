@@ -132,6 +132,46 @@ CL100K = (
 )
 
 
+# cell: ASCII
+# CL100K where all characters are ASCII, in the syntax of ``re``.
+ASCII = re.compile(
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\nA-Za-z0-9]?+[A-Za-z]++|[0-9]{1,3}+"
+    r"| ?[^\sA-Za-z0-9]++[\r\n]*+|\s++\Z|\s*[\r\n]|\s+(?!\S)|\s",
+    re.ASCII,
+)
+LINES = re.compile(r"(?<=\n)(?=\S)")
+
+
+def splitter(pattern: str = CL100K) -> Callable[[str], list[str]]:
+    """Return the function that cuts a text into pieces by a pattern.
+
+    What the pattern does not match is left out of the pieces.
+
+    Raises:
+        TypeError: ``pattern`` is not a string.
+        ValueError: it has groups, or is no pattern.
+
+    >>> splitter()("It's 1234!")
+    ['It', "'s", ' ', '123', '4', '!']
+    """
+    try:
+        compiled = regex.compile(args.text("pattern", pattern))
+    except regex.error as error:
+        raise ValueError(f"pattern: {error}; {args.found(pattern)}") from None
+    if compiled.groups:
+        raise ValueError(f"pattern: holds groups; {args.found(pattern)}")
+    slow: Callable[[str], list[str]] = compiled.findall
+
+    def by_line(text: str) -> list[str]:
+        if text.isascii():
+            return ASCII.findall(text)
+        lines = LINES.split(text)
+        cut = (ASCII.findall(x) if x.isascii() else slow(x) for x in lines)
+        return [piece for pieces in cut for piece in pieces]
+
+    return by_line if pattern == CL100K else slow
+
+
 # cell: Places
 Places = npt.NDArray[np.int64]
 PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -145,7 +185,8 @@ def _alternate(places: Places, before: Places) -> Places:
     index = np.arange(len(places))
     fresh = before != np.concatenate([[-1], places[:-1]])
     start = np.maximum.accumulate(np.where(fresh, index, 0))
-    return places[(index - start) % 2 == 0]
+    kept: Places = places[(index - start) % 2 == 0]
+    return kept
 
 
 # cell: class-_Row-All-pieces-in-411b34
@@ -195,8 +236,11 @@ def _join(row: _Row, left: int, right: int, new: int) -> Counter[int]:
     return changed
 
 
-# cell: merge_bytes
-def merge_bytes(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
+# cell: Ranks
+Ranks = Mapping[bytes, int]
+
+
+def merge_bytes(piece: bytes, ranks: Ranks) -> list[int]:
     """Encode one piece: join the pair of lowest rank, leftmost first, until none.
 
     ``ranks`` must hold every byte of the piece. Takes time n log n in the
@@ -236,7 +280,7 @@ CACHE_PIECES, CACHE_LENGTH = 100_000, 64
 class _Pieces(dict[str, tuple[int, ...]]):
     """The ids of pieces met before; when full, it forgets and starts again."""
 
-    def __init__(self, ranks: Mapping[bytes, int]):
+    def __init__(self, ranks: Ranks):
         super().__init__()
         self.ranks = ranks
 
@@ -254,6 +298,7 @@ class _Pieces(dict[str, tuple[int, ...]]):
 
 # cell: Names
 Names = Iterable[str] | Literal["all"]
+Specials = Mapping[str, int]
 
 
 def split_specials(
@@ -283,23 +328,13 @@ def split_specials(
     return re.split(f"({'|'.join(map(re.escape, longest_first))})", text)
 
 
-# cell: from-itertools-import-f1103d
+# cell: from-itertools-import-12c7d7
 class _Encoder:
     """The way from text to ids; ``BytePairTokenizer`` adds the way back."""
 
-    def __init__(
-        self,
-        pattern: str,
-        ranks: Mapping[bytes, int],
-        specials: Mapping[str, int],
-    ):
+    def __init__(self, pattern: str, ranks: Ranks, specials: Specials):
         self.ranks, self.specials = dict(ranks), dict(specials)
-        splitter = regex.compile(args.text("pattern", pattern))
-        if splitter.groups:
-            raise ValueError(
-                f"pattern: expected no groups; {args.found(pattern)}"
-            )
-        self.pattern, self.split = pattern, splitter.findall
+        self.pattern, self.split = pattern, splitter(pattern)
         self._pieces = _Pieces(self.ranks)
 
     def encode(
@@ -326,7 +361,7 @@ class _Encoder:
         return list(chain.from_iterable(pieces))
 
 
-# cell: from-collections-abc-05d1df
+# cell: def-_encode_bytes-207266
 def _encode_bytes(
     encoder: _Encoder, spell: Callable[[list[int]], bytes], data: bytes
 ) -> list[int]:
@@ -347,11 +382,9 @@ def _encode_bytes(
     return kept + (merge_bytes(rest, encoder.ranks) if whole is None else [whole])
 
 
-# cell: from-typing-import-Any-6477b0
-def _spellings(
-    ranks: Mapping[bytes, int], specials: Mapping[str, int]
-) -> dict[int, bytes]:
-    """Return the bytes of each id; every byte needs one, and each id is for one."""
+# cell: from-typing-import-Any-2b4380
+def _spellings(ranks: Ranks, specials: Specials) -> dict[int, bytes]:
+    """Return the bytes of each id; every byte has one, no id has two."""
     spelt = {i: data for data, i in ranks.items()}
     spelt |= {i: name.encode() for name, i in specials.items()}
     if len(spelt) < len(ranks) + len(specials):
@@ -379,12 +412,7 @@ class BytePairTokenizer(_Encoder):
     ([104, 101, 108, 256], 'hlo<end>', 258)
     """
 
-    def __init__(
-        self,
-        pattern: str,
-        ranks: Mapping[bytes, int],
-        specials: Mapping[str, int],
-    ):
+    def __init__(self, pattern: str, ranks: Ranks, specials: Specials):
         super().__init__(pattern, ranks, specials)
         self._bytes = _spellings(self.ranks, self.specials)
         self.size = max(self._bytes) + 1
@@ -506,7 +534,8 @@ def train_byte_bpe(
     [b'lo', b'low', b' low']
     """
     wanted = args.integer("num_merges", num_merges)
-    row = _Row(Counter(regex.findall(pattern, args.text("text", text))))
+    pieces = splitter(pattern)(args.text("text", text))
+    row = _Row(Counter(pieces))
     tokens = [bytes([value]) for value in BYTE_ORDER]
     ranks = {token: i for i, token in enumerate(tokens)}
     counts = row.pairs(np.arange(len(row.ids) - 1))
@@ -631,12 +660,7 @@ def inflation_percent(base: float, other: float) -> float:
     >>> inflation_percent(4.0, 2.0)
     100.0
     """
-    ratios = {"base": base, "other": other}
-    for name, value in ratios.items():
-        if args.real(name, value, 0.0, args.LARGEST) == 0.0:
-            raise ValueError(
-                f"{name}: expected a density above 0; {args.found(value)}"
-            )
+    _above_zero(base, other)
     return 100.0 * (base / other - 1.0)
 
 
@@ -649,7 +673,14 @@ def loss_percent(base: float, other: float) -> float:
     >>> loss_percent(4.0, 2.0)
     50.0
     """
-    return 100.0 * (1.0 - 1.0 / (1.0 + inflation_percent(base, other) / 100.0))
+    _above_zero(base, other)
+    return 100.0 * (base - other) / base
+
+
+def _above_zero(base: float, other: float) -> None:
+    for name, value in {"base": base, "other": other}.items():
+        if args.real(name, value, 0.0, args.LARGEST) == 0.0:
+            raise ValueError(f"{name}: expected above 0; {args.found(value)}")
 
 
 # cell: JSON_MARKS
