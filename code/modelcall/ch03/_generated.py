@@ -308,7 +308,8 @@ def split_specials(
 
     Raises:
         TypeError: names are one string other than ``"all"``, or not strings.
-        ValueError: the text spells a token that is disallowed and not allowed.
+        ValueError: the text spells a disallowed token; ``"all"`` disallows what
+            is not allowed.
 
     >>> split_specials("a<end>b", ["<end>"], "all", "all")
     ['a', '<end>', 'b']
@@ -319,7 +320,7 @@ def split_specials(
         if names != "all" and args.items(argument, names, empty=True):
             args.texts(argument, names)
     control = every if allowed == "all" else every & set(allowed)
-    refused = (every if disallowed == "all" else set(disallowed)) - control
+    refused = every - control if disallowed == "all" else set(disallowed)
     if spelt := sorted(name for name in refused if name in text):
         raise ValueError(f"text: holds {spelt[0]!r}; allow it, or disallow none")
     if not control:
@@ -534,8 +535,7 @@ def train_byte_bpe(
     [b'lo', b'low', b' low']
     """
     wanted = args.integer("num_merges", num_merges)
-    pieces = splitter(pattern)(args.text("text", text))
-    row = _Row(Counter(pieces))
+    row = _Row(Counter(splitter(pattern)(args.text("text", text))))
     tokens = [bytes([value]) for value in BYTE_ORDER]
     ranks = {token: i for i, token in enumerate(tokens)}
     counts = row.pairs(np.arange(len(row.ids) - 1))
