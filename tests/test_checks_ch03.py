@@ -101,7 +101,7 @@ def rightmost(piece: bytes, ranks: dict[bytes, int]) -> list[int]:
 
 
 def highest(piece: bytes, ranks: dict[bytes, int]) -> list[int]:
-    return joined(piece, ranks, max)
+    return joined(piece, ranks, lambda unions: max(unions, key=lambda u: (u[0], -u[1])))
 
 
 def once(piece: bytes, ranks: dict[bytes, int]) -> list[int]:
@@ -187,7 +187,7 @@ WRONG: list[tuple[Exercise, Callable[..., Any], str]] = [
     (check.exercise_3_1, longest, "takes the longest token from the left"),
     (check.exercise_3_1, leftmost, "joins the leftmost pair that has a rank"),
     (check.exercise_3_1, rightmost, "joins the rightmost of equal pairs"),
-    (check.exercise_3_1, highest, "returns"),
+    (check.exercise_3_1, highest, "joins the highest rank first"),
     (check.exercise_3_1, once, "stops after one join"),
     (check.exercise_3_1, lambda piece, ranks: list(piece), "nothing is joined"),
     (check.exercise_3_1, lambda piece, ranks: 7, "returns int"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from modelcall import ch03
@@ -40,24 +40,19 @@ def exercise_3_1(answer: Answer, rng: random.Random) -> None:
         shuffled = rng.sample(sorted(strings), len(strings))
         ranks = base | {token: 256 + i for i, token in enumerate(shuffled)}
         cases.append((bytes(rng.choices(b"abc", k=rng.randint(2, 12))), ranks))
+    results = []
     for piece, ranks in cases:
         shown = f"encode_piece({piece!r}, ranks of {[t.decode() for t, i in ranks.items() if i > 255]})"
         value = answer(piece, ranks)
         got = [int(number(i, f"{shown}: an id")) for i in sequence(value, _length(value), shown)]
-        want = ch03.merge_bytes(piece, ranks)
-        if got == want:
-            continue
-        if got == _longest_first(piece, ranks):
-            raise Wrong(f"{shown} takes the longest token from the left; joins go by rank")
-        if got == _leftmost_first(piece, ranks):
-            raise Wrong(f"{shown} joins the leftmost pair that has a rank; the lowest rank goes first")
-        if got == _rightmost(piece, ranks):
-            raise Wrong(f"{shown} joins the rightmost of equal pairs; the leftmost goes first")
-        if got == list(piece):
-            raise Wrong(f"{shown} returns the single bytes; nothing is joined")
-        if got == _one_round(piece, ranks):
-            raise Wrong(f"{shown} stops after one join; go on until no union has a rank")
-        raise Wrong(f"{shown} returns {got}; expected {want}")
+        results.append((shown, piece, ranks, got, ch03.merge_bytes(piece, ranks)))
+    wrong = next((r for r in results if r[3] != r[4]), None)
+    if wrong is None:
+        return
+    for way, reason in _WAYS.items():
+        if all(way(piece, ranks) == got for _, piece, ranks, got, _ in results):
+            raise Wrong(f"{wrong[0]} {reason}")
+    raise Wrong(f"{wrong[0]} returns {wrong[3]}; expected {wrong[4]}")
 
 
 def _length(value: object) -> int:
@@ -99,6 +94,21 @@ def _rightmost(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
 
 def _one_round(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
     return _joined(piece, ranks, lambda union: union, 1)
+
+
+def _highest(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
+    return _joined(piece, ranks, lambda union: (-union[0], union[1]))
+
+
+# what a wrong encoder does on every case -> what to say of it
+_WAYS: dict[Callable[[bytes, Mapping[bytes, int]], list[int]], str] = {
+    _longest_first: "takes the longest token from the left; joins go by rank",
+    _leftmost_first: "joins the leftmost pair that has a rank; the lowest rank goes first",
+    _rightmost: "joins the rightmost of equal pairs; the leftmost goes first",
+    _highest: "joins the highest rank first; the lowest goes first",
+    _one_round: "stops after one join; go on until no union has a rank",
+    lambda piece, ranks: list(piece): "returns the single bytes; nothing is joined",
+}
 
 
 @exercise(
