@@ -156,6 +156,7 @@ def test_one_string_is_no_set_of_names() -> None:
 @given(st.binary(max_size=40) | tricky.map(lambda text: text.encode() + b"\xc3"))
 @example(b"a \n \xff\xfe b")
 @example(b".\n \xe4\xb8")
+@example(b" \taa\xff")  # the space before the last piece is taken in with it
 @example(b"")
 def test_bytes_that_are_no_text(data: bytes) -> None:
     ids = OURS.encode_bytes(data)
@@ -214,6 +215,7 @@ def naive(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
     ),
     st.lists(st.integers(0, 2), max_size=40).map(bytes),
 )
+@example([b"\0\1\2"], b"\0\1\2")  # no merge leads to the whole, and it is a token
 def test_merging_equals_the_naive_one_and_the_engine(strings: list[bytes], piece: bytes) -> None:
     ranks = BYTES | {string: 256 + i for i, string in enumerate(strings)}
     assert merge_bytes(piece, ranks) == naive(piece, ranks)

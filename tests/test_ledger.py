@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import modelcall
 from modelcall.lab import ledger
 from modelcall.lab.paths import data_dir
 
@@ -44,12 +45,13 @@ def test_the_counts_are_those_of_the_review() -> None:
     assert other == {"material": 20, "minor": 34}
 
 
-def test_every_claim_of_the_on_ramp_is_computed_and_no_other_yet() -> None:
+def test_what_a_written_chapter_owes_is_computed() -> None:
     report = ledger.check()
-    assert report.computed == [entry.id for entry in ENTRIES if entry.source == "B"]
-    assert report.pending == [entry.id for entry in ENTRIES if entry.source == "A"]
-    assert (len(report.computed), len(report.pending)) == (62, 237)
-    assert "ch01" not in {entry.pending for entry in ENTRIES}
+    assert set(report.computed) >= {entry.id for entry in ENTRIES if entry.source == "B"}
+    assert len(report.computed) + len(report.pending) == 299
+    written = {path.name for path in Path(modelcall.__file__).parent.glob("ch[0-9][0-9]")}
+    assert "ch01" in written
+    assert not written & {entry.pending for entry in ENTRIES}
 
 
 def test_every_input_of_a_computed_entry_is_used() -> None:

@@ -6,12 +6,13 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from modelcall import ch03
 from modelcall.lab.samples import sample
 
 __all__ = [
+    "attention_growth",
     "completed_call",
     "densities",
     "ids_of",
@@ -24,7 +25,8 @@ __all__ = [
     "trace_tokens",
 ]
 
-LLAMA_70B = {"parameters": 70.553706496e9, "layers": 80, "width": 8192}
+# parameters, layers, width
+SHAPES = {"Llama-3-70B shape, causal attention": (70.553706496e9, 80, 8192)}
 
 
 def ids_of(text: str) -> list[int]:
@@ -36,11 +38,16 @@ def ids_of(text: str) -> list[int]:
     return ch03.load_encoding("cl100k_base").encode(text)
 
 
-def prefill_growth(before: int, after: int, whole: bool = True) -> float:
-    """Return how many times as much a longer prompt costs, as a whole or in its attention scores."""
-    shape = {**LLAMA_70B, "parameters": LLAMA_70B["parameters"] if whole else 0.0}
-    layers, width = int(shape["layers"]), int(shape["width"])
-    short, long = (ch03.prefill_flops(shape["parameters"], n, layers, width) for n in (before, after))
+def attention_growth(factor: int) -> float:
+    """Return how many times as much the attention scores of a prompt cost that is so much longer."""
+    short, long = (ch03.prefill_flops(0, 1000 * times, 80, 8192) for times in (1, factor))
+    return long / short
+
+
+def prefill_growth(model: str, before: int, after: int) -> float:
+    """Return how many times as much it costs a model to read a longer prompt."""
+    parameters, layers, width = SHAPES[model]
+    short, long = (ch03.prefill_flops(parameters, n, layers, width) for n in (before, after))
     return long / short
 
 
@@ -54,7 +61,7 @@ def letters_and_characters(name: str) -> dict[str, float]:
     words = [word for word in _letters(sample(name)) if word]
     return {
         "letters per word": sum(map(len, words)) / len(words),
-        "characters per cl100k token": densities({name: name})[name],
+        "characters per cl100k token": densities([name], [name])[name],
     }
 
 
@@ -67,25 +74,30 @@ def row_offsets(ids: Sequence[int], width: int, value_bytes: int) -> dict[str, i
     return {str(token): ch03.row_offset_bytes(token, width, value_bytes) for token in ids}
 
 
-def densities(samples: Mapping[str, str]) -> dict[str, float]:
+def densities(
+    labels: Sequence[str], samples: Sequence[str], encoding: str = "cl100k_base"
+) -> dict[str, float]:
     """Return characters per token of samples, under the names that a claim gives them."""
-    encoding = ch03.load_encoding("cl100k_base")
-    return {label: ch03.measure(sample(name), encoding).chars_per_token for label, name in samples.items()}
+    tokenizer = ch03.load_encoding(encoding)
+    found = [ch03.measure(sample(name), tokenizer).chars_per_token for name in samples]
+    return dict(zip(labels, found, strict=True))
 
 
-def inflations(base: float, others: Mapping[str, float]) -> dict[str, float]:
+def inflations(base: float, labels: Sequence[str], others: Sequence[float]) -> dict[str, float]:
     """Return how many percent more tokens texts of other densities need."""
-    return {label: ch03.inflation_percent(base, density) for label, density in others.items()}
+    found = [ch03.inflation_percent(base, density) for density in others]
+    return dict(zip(labels, found, strict=True))
 
 
-def token_counts(texts: Sequence[str]) -> dict[str, int]:
+def token_counts(encoding: str, texts: Sequence[str]) -> dict[str, int]:
     """Return the number of ids of each text."""
-    return {text: len(ids_of(text)) for text in texts}
+    tokenizer = ch03.load_encoding(encoding)
+    return {text: len(tokenizer.encode(text)) for text in texts}
 
 
-def trace_tokens(characters: int, samples: Mapping[str, str]) -> dict[str, float]:
+def trace_tokens(characters: int, labels: Sequence[str], samples: Sequence[str]) -> dict[str, float]:
     """Return the tokens of samples, scaled to a number of characters."""
-    return {label: characters / density for label, density in densities(samples).items()}
+    return {label: characters / density for label, density in densities(labels, samples).items()}
 
 
 def completed_call(argument: str) -> str:
