@@ -205,7 +205,7 @@ def unprinted(notebook: NotebookNode) -> list[Number]:
         value = _value(text)
         exponent = value.as_tuple().exponent
         decimals = max(_decimals(text), -exponent if isinstance(exponent, int) else 0)
-        for each in (value, abs(value)):
+        for each in (value, value.copy_abs()):  # abs() rounds, and overflows on "6e99999999"
             shown[each] = max(shown.get(each, 0), decimals)
     return [
         number for number in numbers(notebook) if shown.get(_value(number.text), -1) < _decimals(number.text)

@@ -272,9 +272,13 @@ def text(name: str, value: object) -> str:
     """
     if not isinstance(value, str):
         raise TypeError(f"{name}: expected text; {found(value)}")
-    for i, char in enumerate(value):
-        if "\ud800" <= char <= "\udfff":
-            raise ValueError(f"{name}: expected Unicode text; character {i} is a lone surrogate, {char!r}")
+    try:
+        value.encode()  # in C: a page of text is checked thousands of times as fast as letter by letter
+    except UnicodeEncodeError as error:
+        i = error.start
+        raise ValueError(
+            f"{name}: expected Unicode text; character {i} is a lone surrogate, {value[i]!r}"
+        ) from None
     return value
 
 

@@ -14,7 +14,12 @@ from modelcall.lab.notation_terms import TERMS, Term
 __all__ = ["CHAPTERS", "SYMBOLS", "TERMS", "Symbol", "Term", "symbols_markdown", "terms_markdown"]
 
 # The pages of the chapters that exist; the glossary links to these and names the others by number.
-CHAPTERS: dict[int, str] = {1: "01-on-ramp.ipynb", 2: "02-boundary.ipynb", 4: "04-kv-cache.ipynb"}
+CHAPTERS: dict[int, str] = {
+    1: "01-on-ramp.ipynb",
+    2: "02-boundary.ipynb",
+    3: "03-tokens.ipynb",
+    4: "04-kv-cache.ipynb",
+}
 
 
 @dataclass(frozen=True)

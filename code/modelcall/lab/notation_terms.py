@@ -65,6 +65,11 @@ TERMS: tuple[Term, ...] = (
         "byte fallback", 1, "Spelling what the vocabulary lacks as bytes, so that every text can be encoded."
     ),
     Term(
+        "byte-level BPE",
+        3,
+        "Byte-pair encoding on bytes instead of characters, so that every text can be encoded.",
+    ),
+    Term(
         "byte-pair encoding",
         1,
         "Building a vocabulary by joining the most frequent pair of neighbours, again and again. Short: BPE.",
@@ -83,6 +88,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "chat template", 3, "The text that a server puts around messages and roles before it tokenizes them."
     ),
+    Term("compaction", 3, "Replacing the oldest parts of a context by a summary; details are lost."),
     Term("complete mediation", 2, "Checking every access, every time, and not once for all."),
     Term("completion", 1, "The record of one call: text, token scores, counts and times."),
     Term("confabulation", 1, "Fluent text that nothing in the context or the world supports."),
@@ -107,9 +113,15 @@ TERMS: tuple[Term, ...] = (
     ),
     Term("decoding policy", 1, "The rule that picks a token from the logits: temperature, truncation, seed."),
     Term("delivery fallacy", 2, "Taking the receipt for a reply as proof of what it says."),
+    Term("density", 3, "Characters that one token covers, on average over a text."),
     Term("draft model", 5, "The small model that proposes tokens in speculative decoding."),
     Term("effector", 7, "Whatever acts on the world: a shell, a database, a payment."),
     Term("embedding", 3, "The vector that stands for a token inside the model."),
+    Term(
+        "embedding table",
+        3,
+        "The matrix with one row of values for each id; the model's first step reads rows of it.",
+    ),
     Term(
         "end marker",
         1,
@@ -151,6 +163,7 @@ TERMS: tuple[Term, ...] = (
         "Several query heads sharing one key-value head, to shrink the cache. Short: GQA.",
     ),
     Term("head", 4, "One of the parallel parts of attention, with vectors of its own."),
+    Term("headroom", 3, "The part of the window that is kept free for the answer."),
     Term(
         "host runtime",
         2,
@@ -167,6 +180,7 @@ TERMS: tuple[Term, ...] = (
         2,
         "The software that owns the accelerator: queue, batches, caches, the decode loop, the envelope.",
     ),
+    Term("inflation", 3, "How many percent more tokens the same number of characters needs in another form."),
     Term("inter-token latency", 10, "One gap between two tokens of a stream. Short: ITL."),
     Term("invariant", 2, "What must be true of a state before and after every step."),
     Term(
@@ -182,6 +196,9 @@ TERMS: tuple[Term, ...] = (
         "Keeping one short vector a layer, from which keys and values are rebuilt. Short: MLA.",
     ),
     Term("least privilege", 2, "Granting no more than the job needs."),
+    Term(
+        "lexer", 3, "The part of a compiler that cuts source text into tokens of the language, by a grammar."
+    ),
     Term(
         "log probability",
         1,
@@ -215,10 +232,14 @@ TERMS: tuple[Term, ...] = (
     Term(
         "permission", 1, "What software allows a component to do; a scale of its own, apart from mechanism."
     ),
+    Term("pinned", 3, "Of a part of the context: not to be dropped, whatever the policy."),
     Term(
         "post-training",
         1,
         "Training after pretraining that shapes behaviour: instructions, preferences, refusals.",
+    ),
+    Term(
+        "pre-tokenization", 3, "Cutting text into pieces that no merge may cross, before byte-pair encoding."
     ),
     Term("preemption", 4, "Taking a running sequence's memory away; it is computed again later."),
     Term("prefill", 1, "The first phase of a call: reading the whole prompt in one pass."),
@@ -234,6 +255,7 @@ TERMS: tuple[Term, ...] = (
     Term("quantization", 4, "Storing values in fewer bits than they were trained in."),
     Term("quarantine", 8, "Keeping a payload unreadable because its status is not a completed one."),
     Term("query", 4, "The vector by which a token looks for earlier tokens in a layer."),
+    Term("rank", 3, "The place of a merge in the order learned; encoding joins the lowest rank first."),
     Term("refusal", 8, "A reply in which the model declines the request."),
     Term("ridge", 10, "The arithmetic intensity at which memory and arithmetic take equally long."),
     Term("roofline", 10, "A bound on speed: the lesser of peak arithmetic, and intensity times bandwidth."),
@@ -245,6 +267,11 @@ TERMS: tuple[Term, ...] = (
     Term("semantic entropy", 1, "The entropy of sampled answers, grouped by meaning."),
     Term("sliding window", 4, "A layer's limit on how far back it looks, so that its cache stops growing."),
     Term("softmax", 1, "The map from logits to probabilities: exponentials, divided by their sum."),
+    Term(
+        "special token",
+        3,
+        "An id that stands for control, such as the end of a text; ordinary text cannot produce it.",
+    ),
     Term(
         "speculative decoding",
         5,
@@ -264,6 +291,7 @@ TERMS: tuple[Term, ...] = (
         "temperature", 1, "A divisor of the logits: below 1 the distribution sharpens, above 1 it flattens."
     ),
     Term("tensor parallel", 4, "Splitting each layer of a model over several accelerators."),
+    Term("tied", 3, "Of embedding tables: one and the same for reading ids and for scoring them."),
     Term("time per output token", 1, "The mean gap between tokens after the first. Short: TPOT."),
     Term("time to first token", 1, "From sending a request to receiving its first token. Short: TTFT."),
     Term(
@@ -287,6 +315,7 @@ TERMS: tuple[Term, ...] = (
         "The kind of network behind today's models: layers of attention and of products per position.",
     ),
     Term("truncation", 1, "Cutting the context to fit the window, or the output at its cap."),
+    Term("unknown token", 3, "The one id that a fixed vocabulary gives to all that it lacks."),
     Term("usage", 1, "The server's own count of prompt and generated tokens."),
     Term("value", 4, "The vector that a token hands over to the later tokens that find it."),
     Term("vocabulary", 1, "The fixed list of all tokens of a model."),
