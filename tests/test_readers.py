@@ -100,7 +100,14 @@ def test_student_form_has_no_outputs_and_no_solution_to_see(made: dict[str, byte
     assert sum(bool(c.get("outputs")) for c in complete.cells) > 40
 
 
-@pytest.mark.parametrize("name", names())
+# The cells of a complete notebook are the chapter's, which every run of the suite runs twice already.
+RUNS = [
+    pytest.param(name, marks=[] if readers.STUDENT in name else [pytest.mark.long])
+    for name in names()
+]
+
+
+@pytest.mark.parametrize("name", RUNS)
 def test_it_runs_from_top_to_bottom(made: dict[str, bytes], name: str, tmp_path: Path) -> None:
     """Also the student's: an untouched stub says that it is not done, and later cells go on."""
     found = parsed(made[name])
