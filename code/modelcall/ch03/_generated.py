@@ -57,7 +57,7 @@ class WordTokenizer:
 
     >>> small = WordTokenizer("to be or not to be", 4)
     >>> small.encode("to be free"), small.decode(small.encode("to be free"))
-    ([3, 1, 2, 1, 0], 'to be<unk>')
+    ([3, 1, 2, 1, 0], 'to be <unk>')
     """
 
     def __init__(self, corpus: str, size: int):
@@ -832,7 +832,7 @@ def compact_context(
         ContextOverflow: it does not fit even with all of them summarized.
 
     >>> three = [Part("old", "b" * 9), Part("older", "c" * 9), Part("new", "d")]
-    >>> tiny = Budget(window_tokens=30, output_tokens=5, overhead_tokens=1)
+    >>> tiny = Budget(window_tokens=25, output_tokens=5, overhead_tokens=1)
     >>> fitted = compact_context(three, tiny, ByteTokenizer(), lambda gone: "...")
     >>> [part.name for part in fitted]
     ['summary', 'older', 'new']

@@ -31,7 +31,7 @@ def typed(fn: Callable[[str], Any], text: str, label: str = "text") -> None:
         raise TypeError(f"fn: expected a function; {args.found(fn)}")
     first = _state(fn, args.text("text", text))
     plain = f"{label} = {text!r}: {first.words} (run this cell in a notebook to type another)"
-    page = f'<div class="explore"><div class="explore-result">{first.page}</div></div>'
+    page = f'<div class="explore-result">{first.page}</div>'
     bundle.show(page, plain, lambda module: _live(module, fn, text, label, first))
 
 
