@@ -127,8 +127,8 @@ TERMS: tuple[Term, ...] = (
         1,
         "A symbol that closes a word or a text, kept apart from the characters it is written in.",
     ),
-    Term("end-to-end argument", 2, "A check belongs where the knowledge is that it needs."),
     Term("end token", 5, "The token by which a model says that it has finished. Short: EOS."),
+    Term("end-to-end argument", 2, "A check belongs where the knowledge is that it needs."),
     Term(
         "entropy", 1, "How spread out a distribution is, in bits; 0 when one token has all the probability."
     ),

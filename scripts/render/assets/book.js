@@ -88,7 +88,7 @@
   const boxes = $$(".scroll, .drawing, pre, .equation > math, article > p > math[display=block]");
   const setScroll = () => {
     for (const box of boxes) {
-      if (box.scrollWidth > box.clientWidth + 1) {
+      if (box.scrollWidth > box.clientWidth) {
         box.tabIndex = 0;
         if (box.tagName.toLowerCase() === "math") continue; // has its own role and name
         box.setAttribute("role", "group");
