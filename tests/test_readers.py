@@ -101,10 +101,7 @@ def test_student_form_has_no_outputs_and_no_solution_to_see(made: dict[str, byte
 
 
 # The cells of a complete notebook are the chapter's, which every run of the suite runs twice already.
-RUNS = [
-    pytest.param(name, marks=[] if readers.STUDENT in name else [pytest.mark.long])
-    for name in names()
-]
+RUNS = [pytest.param(name, marks=[] if readers.STUDENT in name else [pytest.mark.long]) for name in names()]
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -15,7 +15,12 @@ MAX_PAGE_BYTES = 600_000
 FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex='0']"
 
 
-@pytest.mark.parametrize("width, theme", VIEWS)
+# Widths move the layout, themes the colours: two views hold both, and the long tests try every pair.
+QUICK = ((390, "light"), (1280, "dark"))
+PAIRS = [pytest.param(*view, marks=[] if view in QUICK else [pytest.mark.long]) for view in VIEWS]
+
+
+@pytest.mark.parametrize("width, theme", PAIRS)
 def test_pages_are_whole_local_and_accessible(
     browser: Browser, origin: str, site: Path, width: int, theme: str
 ) -> None:
