@@ -40,6 +40,7 @@ from render.pandoc import Pandoc
 ROOT = Path(__file__).resolve().parents[2]
 
 CHAPTER = "chapters/01-on-ramp"
+MARK = "The policy has no section four."
 LOADS = 9
 # Quarto 1.10.18 on two cores: 32 pages of stored notebooks of 47 cells in 125 s; a tenth of that is the goal.
 QUARTO_S_PER_PAGE = 125 / 32
@@ -99,7 +100,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def builds(book: Path) -> Figures:
-    ignored = shutil.ignore_patterns(".*", "_book", "tests", "code", "data", "__pycache__")
+    ignored = shutil.ignore_patterns(".*", "_book", "tests", "__pycache__")
     shutil.copytree(ROOT, book, ignore=ignored)
     command = [sys.executable, str(ROOT / "scripts/build.py"), "--renderer", "embedded", "--root", str(book)]
 
@@ -108,13 +109,14 @@ def builds(book: Path) -> Figures:
         if done.returncode:
             sys.exit(f"page: the book does not build\n{done.stderr}")
 
-    notebook = book / f"{CHAPTER}.ipynb"
-    cells = json.loads(notebook.read_text(encoding="utf-8"))
+    twins = [book / f"{CHAPTER}{suffix}" for suffix in (".md", ".ipynb")]
 
     def edit(sentence: str) -> None:
-        last = next(cell for cell in reversed(cells["cells"]) if cell["cell_type"] == "markdown")
-        last["source"] = "".join([*last["source"], f"\n\n{sentence}\n"])
-        notebook.write_text(json.dumps(cells), encoding="utf-8")
+        for twin in twins:  # the text and the notebook, as after `make sync`
+            text = twin.read_text(encoding="utf-8")
+            if MARK not in text:
+                sys.exit(f"page: {twin.name} has lost the sentence that the benchmark edits: {MARK!r}")
+            twin.write_text(text.replace(MARK, f"{MARK} {sentence}", 1), encoding="utf-8")
 
     pandoc = Pandoc(book / "unused").executable[0]
 
