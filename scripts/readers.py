@@ -11,8 +11,6 @@ finds the package or installs the published wheel.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import mimetypes
 import re
 import sys
@@ -32,15 +30,18 @@ import sync
 import twins
 from notebooks import BookError
 from readers_cells import Draft
+from readers_citations import cited_works, with_citations
+from readers_memory import Memory, numbers
 from readers_prose import Prose
 from render.config import Book, Page, load
-from render.crossref import Register, kind_of
+from render.crossref import Register
 from render.downloads import FORMS
 from render.pandoc import Pandoc, write_atomic
 from render.problems import BuildError, Problems
-from render.site import _Draft, _drafts, _nocite
+from render.site import Draft as Read
+from render.site import read_pages
 from render.source import Source
-from render.tree import Node, Walker, html_block
+from render.tree import Node, html_block
 
 __all__ = ["COMPLETE", "STUDENT", "derive", "files", "forms", "main"]
 
@@ -66,7 +67,7 @@ def files(root: Path) -> dict[str, bytes]:
     book = load(root, problems)
     pandoc = Pandoc(root / ".quarto" / "embedded" / "pandoc", root)
     register = Register()
-    drafts = _drafts(book, pandoc, register, problems)
+    drafts = read_pages(book, pandoc, register, problems)
     problems.raise_if_any()
     made = derive(book, drafts, register, pandoc, problems)
     problems.raise_if_any()
@@ -74,7 +75,7 @@ def files(root: Path) -> dict[str, bytes]:
 
 
 def derive(
-    book: Book, drafts: Sequence[_Draft], register: Register, pandoc: Pandoc, problems: Problems
+    book: Book, drafts: Sequence[Read], register: Register, pandoc: Pandoc, problems: Problems
 ) -> dict[str, bytes]:
     """The same for a site that is being built: its pages are numbered, and its mistakes collected."""
     wheel = readers_setup.wheel(book.root, pandoc.cache.with_name("wheel"))
@@ -82,22 +83,36 @@ def derive(
     written = [draft for draft in drafts if draft.page.path.endswith(".ipynb")]
     if problems.lines:  # nothing will be written, but the pages' links go somewhere
         return made | {f"{form}/{Path(d.page.path).name}": b"" for d in written for form in forms(d.page)}
-    _check_twins(book, problems)
     trees = {draft.page.path: pandoc.tree(draft.source.text)[0]["blocks"] for draft in drafts}
-    works = {path: _cited(tree) for path, tree in trees.items()}
+    works = {path: cited_works(tree) for path, tree in trees.items()}
     cited = sorted({key for keys in works.values() for key in keys})
+    sources = (book.root / book.bibliography).read_bytes() if book.bibliography else b""
+    first = wheel.sha256 if wheel else ""
+    shared = [numbers(register, book), sources, "\n".join(cited).encode(), first.encode()]
+    memory = Memory(pandoc.cache.with_name("notebooks"), shared)
     for draft in written:
+        path = book.root / draft.page.path
+        text = path.with_suffix(".md")
+        parts = [draft.source.text.encode(), draft.chapter.encode(), path.read_bytes()]
+        key = memory.key([*parts, text.read_bytes() if text.is_file() else b""])
+        if kept := memory.recall(key):
+            made |= kept
+            continue
+        before = len(problems.lines)
+        _check_twin(book, draft.page, problems)
         tree, own = trees[draft.page.path], works[draft.page.path]
         if own and book.bibliography:
-            tree = _with_citations(book, pandoc, tree, cited)
+            tree = with_citations(book, pandoc, tree, cited)
         try:
             page = _Page(book, draft.source, draft.chapter, register, pandoc, problems)
         except BookError as error:
             problems.add(draft.page.path, str(error))
             continue
         page.read(tree, own)
-        for form in forms(draft.page):
-            made[f"{form}/{page.name}"] = page.form(form, wheel)
+        mine = {f"{form}/{page.name}": page.form(form, wheel) for form in forms(draft.page)}
+        made |= mine
+        if len(problems.lines) == before and not page.attached:  # the key knows no file of an image
+            memory.keep(key, mine)
     return made
 
 
@@ -106,52 +121,18 @@ def forms(page: Page) -> list[str]:
     return [COMPLETE, STUDENT] if page.kind == "chapter" else [COMPLETE]
 
 
-def _check_twins(book: Book, problems: Problems) -> None:
+def _check_twin(book: Book, page: Page, problems: Problems) -> None:
     """A notebook that does not say what its text says would reach readers stale."""
-    for page in book.pages:
-        text = (book.root / page.path).with_suffix(".md")
-        if page.path.endswith(".ipynb") and text.is_file():
-            try:
-                found = sync.read_page(text.stem, book.root)
-                if found.text_cells != found.notebook_cells:
-                    problems.add(
-                        page.path,
-                        f"is not what {text.name} says: {sync.first_difference(found)}; run `make sync`",
-                    )
-            except BookError as error:
-                problems.add(page.path, str(error))
-
-
-class _Works(Walker):
-    """The keys of the works that a page cites."""
-
-    def __init__(self) -> None:
-        self.keys: list[str] = []
-
-    def on_cite(self, node: Node) -> list[Node] | None:
-        self.keys += [c["citationId"] for c in node["c"][0] if not kind_of(c["citationId"])]
-        return None
-
-
-def _cited(tree: list[Node]) -> list[str]:
-    works = _Works()
-    works.walk(tree)
-    return list(dict.fromkeys(works.keys))
-
-
-def _with_citations(book: Book, pandoc: Pandoc, blocks: list[Node], cited: list[str]) -> list[Node]:
-    """Let citeproc write the words of citations, knowing all works so that 2020a is the same everywhere."""
-    assert book.bibliography
-    data = (book.root / book.bibliography).read_bytes()
-    meta = {
-        "link-citations": {"t": "MetaBool", "c": True},
-        "nocite": {"t": "MetaInlines", "c": [_nocite(cited)]},
-    }
-    tree = {"pandoc-api-version": [1, 23, 1], "meta": meta, "blocks": blocks}
-    extra = ["-f", "json", "-t", "json", "--citeproc", "--bibliography", book.bibliography]
-    out, _ = pandoc._run(extra, json.dumps(tree, sort_keys=True), hashlib.sha256(data).hexdigest())
-    written: list[Node] = json.loads(out)["blocks"]
-    return written
+    text = (book.root / page.path).with_suffix(".md")
+    if not text.is_file():
+        return
+    try:
+        found = sync.read_page(text.stem, book.root)
+        if found.text_cells != found.notebook_cells:
+            difference = sync.first_difference(found)
+            problems.add(page.path, f"is not what {text.name} says: {difference}; run `make sync`")
+    except BookError as error:
+        problems.add(page.path, str(error))
 
 
 class _Page:
@@ -171,6 +152,7 @@ class _Page:
         self.twin = notebooks.read(book.root / source.page.path, book.root)
         self.prose = Prose(source, chapter, register, self._address, problems)
         self.works: list[Node] = []
+        self.attached = False
 
     def read(self, tree: list[Node], cited: list[str]) -> None:
         """Take the page apart; ``cited`` are the works that it cites itself."""
@@ -262,9 +244,7 @@ class _Page:
     def _texts(self, jobs: list[list[Node]]) -> list[str]:
         between = html_block("<!--next-->")
         blocks = [block for job in jobs for block in (*job, between)]
-        tree = {"pandoc-api-version": [1, 23, 1], "meta": {}, "blocks": blocks}
-        data = json.dumps(tree, ensure_ascii=False, sort_keys=True)
-        out, _ = self.pandoc._run(["-f", "json", "-t", _WRITER, "--wrap=none"], data)
+        out = self.pandoc.write(blocks, ["-t", _WRITER, "--wrap=none"], {})
         return [text.strip("\n") for text in out.split("<!--next-->")[:-1]]
 
     def _attached(self, draft: Draft, text: str) -> str:
@@ -275,6 +255,7 @@ class _Page:
             if re.match(r"[a-z]+:", match[2]) or not path.is_file():
                 return match[0]
             kind = mimetypes.guess_type(path.name)[0] or "image/png"
+            self.attached = True
             draft.attachments[path.name] = {kind: b64encode(path.read_bytes()).decode()}
             return f"{match[1]}(attachment:{quote(path.name)})"
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,39 @@ def test_a_configured_address_makes_links(tmp_path: Path) -> None:
     text = said(parsed(readers.files(root)["notebooks/two.ipynb"]))
     assert "](https://example.org/book/chapters/one.html#fig-curve)" in text
     assert "[the entry](https://example.org/book/chapters/notation.html#B-20tok)" in text
+
+
+def test_what_is_kept_is_what_would_be_made_anew(tmp_path: Path) -> None:
+    """An unchanged page comes from the cache; a changed output, tag or number of another page does not."""
+    config = "project:\n  type: book\nbook:\n  title: Two pages\n  chapters: [index.md, a.ipynb, b.ipynb]\n"
+    (tmp_path / "_quarto.yml").write_text(config, encoding="utf-8")
+    (tmp_path / "index.md").write_text("# Start {#sec-start .unnumbered}\n", encoding="utf-8")
+
+    def made(headings: str = "", printed: str = "42", tags: Sequence[str] = ()) -> dict[str, bytes]:
+        notebook(tmp_path / "a.ipynb", markdown(f"# A {{#sec-a}}\n\n{headings}## Told {{#sec-told}}"))
+        cell = code(f"print({printed!r})", stream(f"{printed}\n"), tags=[*tags])
+        notebook(tmp_path / "b.ipynb", markdown("# B {#sec-b}"), markdown("See @sec-told."), cell)
+        return readers.files(tmp_path)
+
+    cache = tmp_path / ".quarto" / "embedded" / "notebooks"
+    first = made()
+    kept = {path: path.read_bytes() for path in cache.iterdir()}
+    assert len(kept) == 2 and made() == first
+    assert {path: path.read_bytes() for path in cache.iterdir()} == kept
+    path = next(path for path in kept if b"notebooks/b.ipynb" in kept[path])
+    path.write_bytes(kept[path].replace(b"42", b"44"))  # a mark, to see that it is what is taken
+    assert made()["notebooks/b.ipynb"] == first["notebooks/b.ipynb"].replace(b"42", b"44")
+    path.write_bytes(kept[path])
+
+    assert b"42\\n" in first["notebooks/b.ipynb"] and b"43\\n" in made(printed="43")["notebooks/b.ipynb"]
+    for other, number in ((first, "1.1"), (made(headings="## New\n\n"), "1.2")):
+        assert f"Section {number}" in said(parsed(other["notebooks/b.ipynb"])).replace("\xa0", " ")
+    solved = made(tags=["solution"])["notebooks/student/b.ipynb"]
+    assert solved != first["notebooks/student/b.ipynb"] and b"<details>" in solved
+
+    for path in cache.iterdir():  # what cannot be read counts as none
+        path.write_text("{", encoding="utf-8")
+    assert made() == first
 
 
 # -- mistakes --

@@ -19,7 +19,7 @@ from typing import Any
 
 from .problems import BuildError
 
-__all__ = ["Pandoc", "write_atomic"]
+__all__ = ["Pandoc", "identity", "write_atomic"]
 
 _MINIMUM = (3, 1)  # the first with figures in the tree that both readers and writers agree on
 
@@ -82,7 +82,7 @@ class Pandoc:
 
     def _run(self, arguments: list[str], text: str, salt: str = "") -> tuple[str, list[str]]:
         # The version is cached too: asking the executable costs more than everything else in a warm build.
-        digest = hashlib.sha256("\0".join([_identity(), *arguments, salt, text]).encode()).hexdigest()
+        digest = hashlib.sha256("\0".join([identity(), *arguments, salt, text]).encode()).hexdigest()
         path = self.cache / f"{digest[:40]}.json"
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
@@ -116,7 +116,7 @@ def _wheel() -> str | None:
         return None
 
 
-def _identity() -> str:
+def identity() -> str:
     """What changes when another Pandoc is installed, without starting it."""
     path = shutil.which("pandoc") or ""
     if not path:

@@ -32,7 +32,7 @@ from .transform import Transform
 from .tree import Node
 from .twin import Works, llms, twin, twin_name
 
-__all__ = ["Extra", "Result", "build", "put_in_place", "swap"]
+__all__ = ["Draft", "Extra", "Result", "build", "nocite", "put_in_place", "read_pages", "swap"]
 
 _ASSETS = Path(__file__).parent / "assets"
 
@@ -45,7 +45,9 @@ class Result:
 
 
 @dataclass
-class _Draft:
+class Draft:
+    """A page of the book, read and numbered."""
+
     page: Page
     source: Source
     chapter: str
@@ -55,7 +57,7 @@ class _Draft:
     works: Works = field(default_factory=Works)  # what the Markdown twin needs for the works that it cites
 
 
-Extra = Callable[[Book, "list[_Draft]", Register, Pandoc, Problems], dict[str, bytes]]
+Extra = Callable[[Book, "list[Draft]", Register, Pandoc, Problems], dict[str, bytes]]
 _SLASHES = re.compile(r"^\s*//.*\n", re.M)
 
 
@@ -80,7 +82,7 @@ def build(
     cache = cache or root / ".quarto" / "embedded"
     pandoc = Pandoc(cache / "pandoc", root)
     register = Register()
-    drafts = _drafts(book, pandoc, register, problems)
+    drafts = read_pages(book, pandoc, register, problems)
     for draft in drafts:
         resolver = Resolver(draft.source, register, problems)
         draft.blocks = resolver.walk(draft.blocks)
@@ -113,8 +115,9 @@ def build(
     return Result(target, len(pages), pandoc.runs)
 
 
-def _drafts(book: Book, pandoc: Pandoc, register: Register, problems: Problems) -> list[_Draft]:
-    drafts: list[_Draft] = []
+def read_pages(book: Book, pandoc: Pandoc, register: Register, problems: Problems) -> list[Draft]:
+    """Read and number every page of the book; fill ``register``."""
+    drafts: list[Draft] = []
     by_path = {page.path: page for page in book.pages}
     chapter = appendix = 0
     for page in book.pages:
@@ -130,7 +133,7 @@ def _drafts(book: Book, pandoc: Pandoc, register: Register, problems: Problems) 
         numbering = Numbering(source, register, problems, label)
         transform = Transform(source, numbering, by_path, problems)
         blocks = transform.run(tree["blocks"], book.root)
-        drafts.append(_Draft(page, source, label, blocks, transform))
+        drafts.append(Draft(page, source, label, blocks, transform))
     return drafts
 
 
@@ -143,7 +146,7 @@ def _label(blocks: list[Node], page: Page, chapter: int, appendix: int) -> str:
 
 
 def _write_bodies(
-    book: Book, pandoc: Pandoc, register: Register, drafts: list[_Draft], problems: Problems
+    book: Book, pandoc: Pandoc, register: Register, drafts: list[Draft], problems: Problems
 ) -> list[Built]:
     cited = sorted({key for draft in drafts for key in draft.cited})
     listing = next((d for d in drafts if "::: {#refs}" in d.source.text or "#refs" in _ids(d.blocks)), None)
@@ -163,7 +166,7 @@ def _write_bodies(
             # Every page knows all that the book cites, so that 2020a and 2020b mean the same everywhere.
             meta = {
                 "link-citations": {"t": "MetaBool", "c": True},
-                "nocite": {"t": "MetaInlines", "c": [_nocite(cited)]},
+                "nocite": {"t": "MetaInlines", "c": [nocite(cited)]},
             }
             quiet = {} if draft is listing else {"suppress-bibliography": meta["link-citations"]}
             draft.works = Works(extra, {"nocite": meta["nocite"], **quiet}, salt)
@@ -190,13 +193,14 @@ def _ids(blocks: list[Node]) -> set[str]:
     return {"#" + b["c"][0][0] for b in blocks if b["t"] == "Div"}
 
 
-def _nocite(keys: list[str]) -> Node:
+def nocite(keys: list[str]) -> Node:
+    """Works that count as cited, as Pandoc's metadata has them."""
     mode = {"t": "AuthorInText"}
     shared = {"citationPrefix": [], "citationSuffix": [], "citationNoteNum": 0, "citationHash": 0}
     return {"t": "Cite", "c": [[{"citationId": key, "citationMode": mode, **shared} for key in keys], []]}
 
 
-def _explain(warning: str, draft: _Draft, drafts: list[_Draft], problems: Problems) -> None:
+def _explain(warning: str, draft: Draft, drafts: list[Draft], problems: Problems) -> None:
     """Turn a warning of Pandoc's writer into a mistake with a place."""
     if match := re.search(r"citation (\S+) not found", warning):
         owner = next((d for d in drafts if match[1] in d.cited), draft)
@@ -239,7 +243,7 @@ def _without_comments(path: Path) -> str:
     return re.sub(r"/\*.*?\*/\n?", "", text, flags=re.S) if path.suffix == ".css" else _SLASHES.sub("", text)
 
 
-def _files(book: Book, drafts: list[_Draft], site: list[Built], problems: Problems) -> dict[str, bytes]:
+def _files(book: Book, drafts: list[Draft], site: list[Built], problems: Problems) -> dict[str, bytes]:
     files = {f"assets/{path.name}": _without_comments(path).encode() for path in _ASSETS.glob("*.[cj]s*")}
     files["assets/book.css"] = _css().encode()
     index = [e for b in site for e in search.entries(b.page.output, search.words(b.label), b.body)]
@@ -255,7 +259,7 @@ def _files(book: Book, drafts: list[_Draft], site: list[Built], problems: Proble
     return files
 
 
-def _check(drafts: list[_Draft], pages: dict[str, str], files: set[str], problems: Problems) -> None:
+def _check(drafts: list[Draft], pages: dict[str, str], files: set[str], problems: Problems) -> None:
     sources = {d.page.output: d.source for d in drafts}
     for page, address, wrong in broken_links(pages, files):
         source = sources.get(page)
