@@ -19,9 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import quick_imports  # noqa: F401  # before nbformat
+
+# isort: split
 import nbformat
 import yaml
-from nbformat import NotebookNode
+from nbformat import NotebookNode as NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKER = re.compile(r"#\s*@save\s*")

@@ -20,15 +20,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from nbformat import NotebookNode
-
 import lab_folder
 import notebooks
 import readers_cells
 import readers_setup
 import sync
 import twins
-from notebooks import BookError
+from notebooks import BookError, NotebookNode
 from readers_cells import Draft
 from readers_citations import cited_works, with_citations
 from readers_memory import Memory, numbers

@@ -21,6 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import quick_imports  # noqa: F401  # before nbformat
+
+# isort: split
 from nbformat import NotebookNode
 
 import execute

@@ -23,6 +23,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import quick_imports  # noqa: F401  # before nbformat
+
+# isort: split
 from nbformat import NotebookNode
 
 import notebooks
