@@ -323,3 +323,13 @@ def test_printed_results_are_the_same_on_two_kinds_of_cpu() -> None:
     first = printed("Haswell")
     assert len(first.splitlines()) == 60
     assert first == printed("Nehalem")
+
+
+def test_a_prompt_of_several_blocks_is_read_as_one(small: Decoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = np.random.default_rng(4).integers(0, SMALL.vocab_size, 21).tolist()
+    whole = small.forward([ids], small.cache())[0]
+    for block in (1, 8, 20, 21, 22):
+        monkeypatch.setattr("modelcall.lab.engine.PREFILL_BLOCK", block)
+        logits, cache = small.prefill(ids)
+        np.testing.assert_allclose(logits, whole, rtol=0, atol=1e-12)
+        assert len(cache) == 21

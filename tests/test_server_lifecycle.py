@@ -110,6 +110,26 @@ def test_a_full_queue_says_when_to_come_back() -> None:
         assert server.chat().status_code == 200
 
 
+def test_a_place_in_the_queue_is_free_when_its_owner_leaves() -> None:
+    with serving(step_s=0.01, max_waiting=1) as server:
+        running = raw_request(server, body("long", stream=True))
+        server.until(lambda: server.metric("modelcall_requests_running") == 1, "the first to run")
+        waiting = raw_request(server, body("hi", stream=True))
+        server.until(lambda: server.metric("modelcall_requests_waiting") == 1, "the second to wait")
+        question = {"model": "scripted", "messages": [{"role": "user", "content": "hi"}]}
+
+        def status() -> int:
+            """504 for one that was queued and waited in vain, 429 for one that was refused."""
+            soon = {"X-Request-Deadline-Ms": "50"}
+            return server.client.post("/v1/chat/completions", json=question, headers=soon).status_code
+
+        assert status() == 429
+        waiting.close()
+        server.until(lambda: status() == 504, "the place to be free", 2.0)
+        assert server.metric("modelcall_requests_running") == 1
+        running.close()
+
+
 def test_two_clients_at_once_get_what_one_gets() -> None:
     with serving(step_s=0.001) as server:
         questions = ["hi", "utf8", "stop", "order"] * 4

@@ -253,6 +253,11 @@ def test_completions(server: Running) -> None:
         == len(lists["top_logprobs"])
         == len(lists["text_offset"])
     )
+    assert lists["text_offset"] == [0, 1, 2, 3] and "".join(lists["tokens"]) == "defg"
+    chunks = events(complete(prompt="abc", logprobs=2, stream=True).text)
+    sent = [chunk["choices"][0]["logprobs"] for chunk in chunks if chunk["choices"]]
+    assert [offset for part in sent if part for offset in part["text_offset"]] == [0, 1, 2, 3]
+    assert sum(part is not None for part in sent) > 1
     ids = list(b"abc")
     assert complete(prompt=ids).json()["choices"][0]["text"] == body["choices"][0]["text"]
     two = complete(prompt=["abc", "xyz"], n=2).json()
