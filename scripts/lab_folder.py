@@ -8,6 +8,7 @@ work: it stays, and the newer one is laid beside it under a name of its own.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,9 +44,9 @@ def update(folder: Path, files: Mapping[str, bytes]) -> list[str]:
                 continue
             if here != memory.get(name):
                 if memory.get(name) != new:
-                    beside = path.with_name(f"{path.stem}-new.ipynb")
+                    beside = _beside(path, folder, memory)
                     write_atomic(beside, data)
-                    memory[name] = new
+                    memory[name] = memory[beside.relative_to(folder).as_posix()] = new
                     said.append(f"{path} has your edits and stays; the book's newer one is {beside.name}")
                 continue
         write_atomic(path, data)
@@ -53,6 +54,17 @@ def update(folder: Path, files: Mapping[str, bytes]) -> list[str]:
         fresh += 1
     write_atomic(folder / MEMORY, (json.dumps(memory, indent=1, sort_keys=True) + "\n").encode())
     return [f"{fresh} notebook{'s' * (fresh != 1)} written into {folder}", *said] if fresh or said else []
+
+
+def _beside(path: Path, folder: Path, memory: Mapping[str, str]) -> Path:
+    """A name next to ``path`` that is free, or has what was put there and nobody edited since."""
+    stems = itertools.chain([f"{path.stem}-new"], (f"{path.stem}-new-{i}" for i in itertools.count(2)))
+    names = (path.with_name(f"{stem}.ipynb") for stem in stems)
+
+    def unedited(name: Path) -> bool:
+        return sources_hash(name.read_bytes()) == memory.get(name.relative_to(folder).as_posix())
+
+    return next(name for name in names if not name.exists() or (name.is_file() and unedited(name)))
 
 
 def sources_hash(data: bytes) -> str:

@@ -41,6 +41,20 @@ def test_an_edited_notebook_stays_and_the_newer_one_is_laid_beside_it(tmp_path: 
     assert lab_folder.update(tmp_path, {NAME: document("b")}) == [] and not beside.exists()
 
 
+def test_the_newer_one_stays_too_once_it_is_edited(tmp_path: Path) -> None:
+    lab_folder.update(tmp_path, {NAME: document("a")})
+    path = tmp_path / "student/01-x.ipynb"
+    beside, third = (path.with_name(f"01-x-{end}.ipynb") for end in ("new", "new-2"))
+    path.write_bytes(document("a, edited"))
+    lab_folder.update(tmp_path, {NAME: document("b")})
+    lab_folder.update(tmp_path, {NAME: document("c")})  # nobody edited b
+    assert beside.read_bytes() == document("c") and not third.exists()
+    beside.write_bytes(document("c, edited"))
+    [_, told] = lab_folder.update(tmp_path, {NAME: document("d")})
+    assert third.name in told and third.read_bytes() == document("d")
+    assert beside.read_bytes() == document("c, edited") and path.read_bytes() == document("a, edited")
+
+
 def test_work_is_kept_where_the_memory_is_lost(tmp_path: Path) -> None:
     lab_folder.update(tmp_path, {NAME: document("a")})
     path = tmp_path / "student/01-x.ipynb"
