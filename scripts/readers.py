@@ -11,11 +11,14 @@ finds the package or installs the published wheel.
 from __future__ import annotations
 
 import argparse
+import json
 import mimetypes
 import re
 import sys
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -28,20 +31,21 @@ import sync
 import twins
 from notebooks import BookError, NotebookNode
 from readers_cells import Draft
-from readers_citations import cited_works, with_citations
-from readers_memory import Memory, numbers
 from readers_prose import Prose
+from render import parallel
+from render.citations import Citations, citations, cited_works
 from render.config import Book, Page, load
 from render.crossref import Register
 from render.downloads import FORMS
+from render.drafts import Draft as Read
+from render.drafts import read_pages
+from render.memory import Memory, numbers
 from render.pandoc import Pandoc, write_atomic
 from render.problems import BuildError, Problems
-from render.site import Draft as Read
-from render.site import read_pages
 from render.source import Source
 from render.tree import Node, html_block
 
-__all__ = ["COMPLETE", "STUDENT", "derive", "files", "forms", "main"]
+__all__ = ["COMPLETE", "STUDENT", "ahead", "derive", "files", "forms", "main"]
 
 COMPLETE, STUDENT = FORMS["complete"], FORMS["student"]
 _WRITER = "gfm-tex_math_gfm-footnotes-alerts+tex_math_dollars"
@@ -63,7 +67,7 @@ def files(root: Path) -> dict[str, bytes]:
     """
     problems = Problems()
     book = load(root, problems)
-    pandoc = Pandoc(root / ".quarto" / "embedded" / "pandoc", root)
+    pandoc = Pandoc(root / ".quarto" / "embedded" / "pandoc")
     register = Register()
     drafts = read_pages(book, pandoc, register, problems)
     problems.raise_if_any()
@@ -72,46 +76,75 @@ def files(root: Path) -> dict[str, bytes]:
     return made
 
 
+def ahead(root: Path, cache: Path) -> list[Callable[[], object]]:
+    """What can be done before the pages are numbered, if it is not kept in ``cache``: the wheel."""
+    return [] if readers_setup.kept(root, cache) else [partial(readers_setup.wheel, root, cache)]
+
+
 def derive(
     book: Book, drafts: Sequence[Read], register: Register, pandoc: Pandoc, problems: Problems
 ) -> dict[str, bytes]:
     """The same for a site that is being built: its pages are numbered, and its mistakes collected."""
-    wheel = readers_setup.wheel(book.root, pandoc.cache.with_name("wheel"))
+    wheel = readers_setup.wheel(book.root, pandoc.cache.parent)
     made = {f"{readers_setup.FOLDER}/{wheel.name}": wheel.data} if wheel else {}
     written = [draft for draft in drafts if draft.page.path.endswith(".ipynb")]
     if problems.lines:  # nothing will be written, but the pages' links go somewhere
         return made | {f"{form}/{Path(d.page.path).name}": b"" for d in written for form in forms(d.page)}
-    trees = {draft.page.path: pandoc.tree(draft.source.text)[0]["blocks"] for draft in drafts}
-    works = {path: cited_works(tree) for path, tree in trees.items()}
-    cited = sorted({key for keys in works.values() for key in keys})
-    sources = (book.root / book.bibliography).read_bytes() if book.bibliography else b""
-    first = wheel.sha256 if wheel else ""
-    shared = [numbers(register, book), sources, "\n".join(cited).encode(), first.encode()]
+    said = citations(book, [draft.tree for draft in drafts], pandoc)
+    works = json.dumps([said.words, said.works]).encode()
+    shared = [numbers(register, book), works, wheel.sha256.encode() if wheel else b""]
     memory = Memory(pandoc.cache.with_name("notebooks"), shared)
+    missing: list[tuple[str, Callable[[], _Made]]] = []
     for draft in written:
-        path = book.root / draft.page.path
-        text = path.with_suffix(".md")
-        parts = [draft.source.text.encode(), draft.chapter.encode(), path.read_bytes()]
+        text = (book.root / draft.page.path).with_suffix(".md")
+        parts = [
+            draft.source.text.encode(),
+            draft.chapter.encode(),
+            (book.root / draft.page.path).read_bytes(),
+        ]
         key = memory.key([*parts, text.read_bytes() if text.is_file() else b""])
         if kept := memory.recall(key):
-            made |= kept
-            continue
-        before = len(problems.lines)
-        _check_twin(book, draft.page, problems)
-        tree, own = trees[draft.page.path], works[draft.page.path]
-        if own and book.bibliography:
-            tree = with_citations(book, pandoc, tree, cited)
-        try:
-            page = _Page(book, draft.source, draft.chapter, register, pandoc, problems)
-        except BookError as error:
-            problems.add(draft.page.path, str(error))
-            continue
-        page.read(tree, own)
-        mine = {f"{form}/{page.name}": page.form(form, wheel) for form in forms(draft.page)}
-        made |= mine
-        if len(problems.lines) == before and not page.attached:  # the key knows no file of an image
-            memory.keep(key, mine)
+            made |= {name: text.encode() for name, text in kept.items()}
+        else:
+            missing.append((key, partial(_made, book, draft, register, pandoc, said, wheel)))
+    for (key, _), one in zip(missing, parallel.run([piece for _, piece in missing]), strict=True):
+        made |= {name: text.encode() for name, text in one.texts.items()}
+        problems.lines |= one.problems.lines
+        pandoc.runs += one.runs
+        if not one.problems.lines and not one.attached:  # the key knows no file of an image
+            memory.keep(key, one.texts)
     return made
+
+
+@dataclass(frozen=True)
+class _Made:
+    """The notebooks of one page by their path in the site, and what came of making them."""
+
+    texts: dict[str, str]
+    problems: Problems
+    attached: bool
+    runs: int
+
+
+def _made(
+    book: Book,
+    draft: Read,
+    register: Register,
+    pandoc: Pandoc,
+    said: Citations,
+    wheel: readers_setup.Wheel | None,
+) -> _Made:
+    before, problems = pandoc.runs, Problems()
+    _check_twin(book, draft.page, problems)
+    try:
+        page = _Page(book, draft.source, draft.chapter, register, pandoc, problems)
+    except BookError as error:
+        problems.add(draft.page.path, str(error))
+        return _Made({}, problems, False, 0)
+    own = cited_works(draft.tree)
+    page.read([*said.walk(draft.tree), *(said.works if own else [])], own)
+    texts = {f"{form}/{page.name}": page.form(form, wheel) for form in forms(draft.page)}
+    return _Made(texts, problems, page.attached, pandoc.runs - before)
 
 
 def forms(page: Page) -> list[str]:
@@ -168,7 +201,7 @@ class _Page:
 
     # -- one form ------------------------------------------------------------------------------------------
 
-    def form(self, folder: str, wheel: readers_setup.Wheel | None) -> bytes:
+    def form(self, folder: str, wheel: readers_setup.Wheel | None) -> str:
         student = folder == STUDENT
         drafts = readers_cells.plan(self.prose, self.twin.cells, student)
         if self.works:
@@ -197,7 +230,7 @@ class _Page:
         if not student and "widgets" in self.twin.metadata:
             notebook.metadata["widgets"] = self.twin.metadata["widgets"]
         self._check_syntax(notebook, folder)
-        return twins.to_bytes(notebook)
+        return twins.to_bytes(notebook).decode()
 
     def _last_run(self) -> dict[str, Any]:
         run = self.source.last_run
@@ -242,7 +275,7 @@ class _Page:
     def _texts(self, jobs: list[list[Node]]) -> list[str]:
         between = html_block("<!--next-->")
         blocks = [block for job in jobs for block in (*job, between)]
-        out = self.pandoc.write(blocks, ["-t", _WRITER, "--wrap=none"], {})
+        out = self.pandoc.write(blocks, _WRITER)
         return [text.strip("\n") for text in out.split("<!--next-->")[:-1]]
 
     def _attached(self, draft: Draft, text: str) -> str:

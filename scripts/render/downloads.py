@@ -40,11 +40,13 @@ def colab(repo_url: str, path: str) -> str:
     return f"https://colab.research.google.com/github/{match[1]}/blob/{BRANCH}/{quote(path)}"
 
 
-def page_line(book: Book, page: Page, body: str, files: set[str]) -> str:
-    """The line as HTML, "" for a page without a notebook; ``files`` are the paths of what others made."""
+def page_line(book: Book, page: Page, count: int, files: set[str]) -> str:
+    """The line as HTML, "" for a page without a notebook.
+
+    ``count`` are its minutes; ``files`` are the paths of what others made.
+    """
     if not page.path.endswith(".ipynb"):
         return ""
-    count = minutes(body)
     parts = [f"About {count} minute{'s' if count > 1 else ''} to read"]
     paths = {word: f"{folder}/{Path(page.path).name}" for word, folder in FORMS.items()}
     there = {word: path for word, path in paths.items() if path in files}

@@ -13,9 +13,12 @@ import html
 import io
 import re
 import unicodedata
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import PackagePath, distribution
 from pathlib import Path
 
+from . import parallel
 from .pandoc import write_atomic
 
 __all__ = ["LICENCES", "face_file", "fonts", "licences"]
@@ -45,30 +48,36 @@ LICENCES = ("ibm-plex.txt", "stix-two-math.txt")
 _RECIPE = "6"  # changes when the way of subsetting does
 
 
-def fonts(pages: list[str], cache: Path) -> dict[str, bytes]:
+def fonts(pages: list[str], cache: Path) -> dict[str, str]:
     """Return file name -> style sheet with every face, covering the characters of ``pages`` (HTML)."""
     text = _shown(pages)
     wanted = sorted({*_LATIN, *_SYMBOLS, *map(ord, text)})
     formulas = _shown([formula for page in pages for formula in _FORMULA.findall(page)])
     italics = {code for code in _ITALICS if unicodedata.normalize("NFKC", chr(code)) in formulas}
     maths = sorted({*range(0x20, 0x7F), 0x221A, *map(ord, formulas), *italics})
-    sheets: dict[str, bytes] = {}
+    jobs: dict[Path, Callable[[], None]] = {}
+    rules: dict[str, list[tuple[str, Path]]] = {}
     for name, faces in _FACES.items():
-        rules: list[str] = []
         for family, weight, style, package, file, axes in faces:
             codes = maths if name == "math.css" else wanted
             path = face_file(package, file)
             recipe = repr((_RECIPE, file, axes, distribution(package).version, codes))
             stored = cache / f"{hashlib.sha256(recipe.encode()).hexdigest()[:32]}.woff2"
             if not stored.is_file():
-                write_atomic(stored, _subset(path, codes, axes))
-            data = base64.b64encode(stored.read_bytes()).decode()
-            rules.append(
-                f'@font-face{{font-family:"{family}";font-weight:{weight};font-style:{style};'
-                f'src:url(data:font/woff2;base64,{data}) format("woff2")}}\n'
-            )
-        sheets[name] = "".join(rules).encode()
-    return sheets
+                jobs[stored] = partial(_keep, stored, path, codes, axes)
+            head = f'@font-face{{font-family:"{family}";font-weight:{weight};font-style:{style};'
+            rules.setdefault(name, []).append((head, stored))
+    parallel.run(list(jobs.values()))
+    return {name: "".join(head + _source(stored) for head, stored in all_) for name, all_ in rules.items()}
+
+
+def _keep(stored: Path, path: Path, codes: list[int], axes: _Limits) -> None:
+    write_atomic(stored, _subset(path, codes, axes))
+
+
+def _source(stored: Path) -> str:
+    data = base64.b64encode(stored.read_bytes()).decode()
+    return f'src:url(data:font/woff2;base64,{data}) format("woff2")}}\n'
 
 
 def licences(cache: Path) -> dict[str, str]:

@@ -1,33 +1,38 @@
 """Pandoc as a function with a memory: text or tree in, tree or HTML out, cached on the content of the input.
 
-A run's warnings are part of its result. They are cached with it, so a second build reports them again.
+A conversion's warnings are part of its result. They are cached with it, so a second build reports them again.
+Starting Pandoc costs as much as a page's conversion, so each thread has one that goes on (``pandoc.lua``).
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+import threading
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from .problems import BuildError
 
-__all__ = ["Pandoc", "identity", "write_atomic"]
+__all__ = ["Pandoc", "identity", "nocite", "write_atomic"]
 
-_MINIMUM = (3, 1)  # the first with figures in the tree that both readers and writers agree on
+_MINIMUM = (3, 8)  # the first whose Lua interface says what a conversion warned of, as tested here
+_API = [1, 23, 1]
+_SCRIPT = Path(__file__).with_name("pandoc.lua")
+_HTML = {"html_math_method": "mathml", "wrap_text": "none", "email_obfuscation": "none"}
 
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write ``data`` beside ``path`` and rename it into place, so that no reader sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         temporary.write_bytes(data)
         temporary.replace(path)
@@ -37,11 +42,10 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 @dataclass
 class Pandoc:
-    """``cache`` is a folder that may be deleted at any time; files named in arguments lie in ``root``."""
+    """``cache`` is a folder that may be deleted at any time."""
 
     cache: Path
-    root: Path | None = None
-    runs: int = 0
+    runs: int = 0  # conversions that the cache did not have
 
     @cached_property
     def executable(self) -> tuple[str, str]:
@@ -54,36 +58,58 @@ class Pandoc:
                 return path, match[0]
             found.append(f"{path} ({match[0] if match else 'does not run'})")
         seen = f"found only {', '.join(found)}" if found else "found none"
-        raise BuildError([f"pandoc: expected 3.1 or newer, {seen}; `pip install pypandoc_binary` brings one"])
+        least = ".".join(map(str, _MINIMUM))
+        raise BuildError(
+            [f"pandoc: expected {least} or newer, {seen}; `pip install pypandoc_binary` brings one"]
+        )
 
     def tree(self, markdown: str) -> tuple[dict[str, Any], list[str]]:
         """Parse Markdown; return Pandoc's JSON tree and the warnings."""
-        out, warnings = self._run(["-f", "markdown", "-t", "json"], markdown)
+        out, warnings = self._convert("markdown", "json", markdown.expandtabs(4))
         return json.loads(out), warnings
 
     def html_tree(self, markup: str) -> dict[str, Any]:
         """Parse HTML; return Pandoc's JSON tree."""
-        tree: dict[str, Any] = json.loads(self._run(["-f", "html", "-t", "json"], markup)[0])
+        tree: dict[str, Any] = json.loads(self._convert("html", "json", markup.expandtabs(4))[0])
         return tree
 
-    def write(self, blocks: list[Any], arguments: Sequence[str], meta: dict[str, Any], salt: str = "") -> str:
-        """Write blocks in the format that ``arguments`` say; warnings are those that ``html`` reported."""
-        tree = {"pandoc-api-version": [1, 23, 1], "meta": meta, "blocks": blocks}
-        text = json.dumps(tree, ensure_ascii=False, sort_keys=True)
-        return self._run(["-f", "json", *arguments], text, salt)[0]
+    def write(self, blocks: list[Any], form: str) -> str:
+        """Write blocks in the format ``form``, lines unwrapped; warnings are those that ``html`` reported."""
+        return self._convert("json", form, _document(blocks), {"wrap_text": "none"})[0]
 
-    def html(
-        self, blocks: list[Any], meta: dict[str, Any] | None = None, extra: Sequence[str] = (), salt: str = ""
+    def html(self, blocks: list[Any]) -> tuple[str, list[str]]:
+        """Write blocks as an HTML5 fragment with MathML; return it and the warnings."""
+        return self._convert("json", "html5", _document(blocks), _HTML)
+
+    def cited(self, blocks: list[Any], bibliography: Path, keys: list[str]) -> tuple[list[Any], list[str]]:
+        """Let citeproc write the words of citations; return the blocks and the warnings.
+
+        The list of works comes last, or in the Div ``refs`` if there is one. It has all ``keys``, so that
+        2020a and 2020b mean the same wherever the same keys are given.
+        """
+        meta = {
+            "bibliography": {"t": "MetaString", "c": str(bibliography)},
+            "link-citations": {"t": "MetaBool", "c": True},
+            "nocite": {"t": "MetaInlines", "c": [nocite(keys)]},
+        }
+        # The cache cannot see the file, so its content is part of the question.
+        salt = hashlib.sha256(bibliography.read_bytes()).hexdigest()
+        out, warnings = self._convert("json", "json", _document(blocks, meta), citeproc=True, salt=salt)
+        return json.loads(out)["blocks"], warnings
+
+    def _convert(
+        self,
+        source: str,
+        target: str,
+        text: str,
+        options: dict[str, str] | None = None,
+        citeproc: bool = False,
+        salt: str = "",
     ) -> tuple[str, list[str]]:
-        """Write blocks as an HTML5 fragment with MathML; ``salt`` stands for files named in ``extra``."""
-        tree = {"pandoc-api-version": [1, 23, 1], "meta": meta or {}, "blocks": blocks}
-        flags = ["-f", "json", "-t", "html5", "--mathml", "--wrap=none", "--email-obfuscation=none"]
-        return self._run([*flags, *extra], json.dumps(tree, ensure_ascii=False, sort_keys=True), salt)
-
-    def _run(self, arguments: list[str], text: str, salt: str = "") -> tuple[str, list[str]]:
-        # The version is cached too: asking the executable costs more than everything else in a warm build.
-        digest = hashlib.sha256("\0".join([identity(), *arguments, salt, text]).encode()).hexdigest()
-        path = self.cache / f"{digest[:40]}.json"
+        job = {"from": source, "to": target, "options": options or {}, "citeproc": citeproc}
+        # The version is part of the key, without asking the executable: that costs more than a warm build.
+        question = [identity(), json.dumps(job), salt, text]
+        path = self.cache / f"{hashlib.sha256(chr(0).join(question).encode()).hexdigest()[:40]}.json"
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
             os.utime(path)
@@ -91,20 +117,76 @@ class Pandoc:
         except (OSError, ValueError, KeyError):
             pass
         self.runs += 1
-        done = subprocess.run(
-            [self.executable[0], *arguments],
-            input=text.encode(),
-            capture_output=True,
-            check=False,
-            cwd=self.root,
+        out, warnings = _worker(self.executable[0]).convert(job, text.encode())
+        write_atomic(path, json.dumps({"out": out, "warnings": warnings}, ensure_ascii=False).encode())
+        return out, warnings
+
+
+def nocite(keys: list[str]) -> dict[str, Any]:
+    """Works that count as cited, as Pandoc's metadata has them."""
+    mode = {"t": "AuthorInText"}
+    shared = {"citationPrefix": [], "citationSuffix": [], "citationNoteNum": 0, "citationHash": 0}
+    return {"t": "Cite", "c": [[{"citationId": key, "citationMode": mode, **shared} for key in keys], []]}
+
+
+def _document(blocks: list[Any], meta: dict[str, Any] | None = None) -> str:
+    tree = {"pandoc-api-version": _API, "meta": meta or {}, "blocks": blocks}
+    return json.dumps(tree, ensure_ascii=False, sort_keys=True)
+
+
+# -- the workers ---------------------------------------------------------------------------------------------
+
+
+class _Worker:
+    """One Pandoc that converts until its input ends."""
+
+    def __init__(self, executable: str) -> None:
+        self.process = subprocess.Popen(
+            [executable, "lua", str(_SCRIPT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # what it has to say is in its answers
         )
-        errors = done.stderr.decode(errors="replace")
-        if done.returncode:
-            raise BuildError([f"pandoc: {errors.strip() or f'exit status {done.returncode}'}"])
-        warnings = [part.strip() for part in re.split(r"^\[WARNING\] ", errors, flags=re.M) if part.strip()]
-        stored = {"out": done.stdout.decode(), "warnings": warnings}
-        write_atomic(path, json.dumps(stored, ensure_ascii=False).encode())
-        return stored["out"], warnings
+
+    def convert(self, job: dict[str, Any], text: bytes) -> tuple[str, list[str]]:
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin and stdout
+        try:
+            stdin.write(json.dumps({**job, "bytes": len(text)}).encode() + b"\n" + text)
+            stdin.flush()
+            head = json.loads(stdout.readline())
+            out = stdout.read(head["bytes"]).decode()
+        except (OSError, ValueError) as error:
+            self.close()
+            raise BuildError([f"pandoc: ended while it converted {job['from']} to {job['to']}"]) from error
+        if not head["fine"]:
+            raise BuildError([f"pandoc: {out.strip()}"])
+        return out, [m["pretty"].strip() for m in head["log"] if m["verbosity"] == "WARNING"]
+
+    def close(self) -> None:
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream:
+                stream.close()
+        self.process.wait()
+
+
+# By process, thread and executable: a fork has its parent's table, but must not talk to its workers.
+_workers: dict[tuple[int, int, str], _Worker] = {}
+
+
+def _worker(executable: str) -> _Worker:
+    key = os.getpid(), threading.get_ident(), executable
+    found = _workers.get(key)
+    if found is None or found.process.poll() is not None:
+        found = _workers[key] = _Worker(executable)
+    return found
+
+
+@atexit.register
+def _close() -> None:
+    for (process, _, _), worker in _workers.items():
+        if process == os.getpid():
+            worker.close()
 
 
 def _wheel() -> str | None:
@@ -116,14 +198,23 @@ def _wheel() -> str | None:
         return None
 
 
-def identity() -> str:
-    """What changes when another Pandoc is installed, without starting it."""
-    path = shutil.which("pandoc") or ""
-    if not path:
-        from importlib.metadata import PackageNotFoundError, version
+@cache
+def _wheel_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
 
-        try:
-            return f"pypandoc_binary {version('pypandoc_binary')}"
-        except PackageNotFoundError:
-            return ""
-    return f"{path} {Path(path).stat().st_mtime_ns}"
+    try:
+        return f"pypandoc_binary {version('pypandoc_binary')}"
+    except PackageNotFoundError:
+        return ""
+
+
+@cache
+def _script() -> str:
+    return hashlib.sha256(_SCRIPT.read_bytes()).hexdigest()
+
+
+def identity() -> str:
+    """What changes when another Pandoc is installed or it is used in another way, without starting it."""
+    path = shutil.which("pandoc") or ""
+    pandoc = f"{path} {Path(path).stat().st_mtime_ns}" if path else _wheel_version()
+    return f"{pandoc} {_script()}"
