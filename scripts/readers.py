@@ -13,14 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lab_folder
 import readers_setup
-from render import parallel
 from render.citations import Citations, citations
 from render.config import Book, load
 from render.crossref import Register
@@ -28,6 +27,7 @@ from render.downloads import COMPLETE, STUDENT, forms
 from render.drafts import Draft, read_pages
 from render.memory import Memory, numbers
 from render.pandoc import Pandoc, write_atomic
+from render.parallel import Job, Piece, together
 from render.problems import BuildError, Problems
 
 if TYPE_CHECKING:  # a build with nothing to make does without nbformat, which takes long to import
@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # a build with nothing to make does without nbformat, which t
 __all__ = ["COMPLETE", "STUDENT", "ahead", "derive", "files", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
+_WHEEL = 10**7  # building it takes longer than reading any page
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -48,32 +49,34 @@ def files(root: Path) -> dict[str, bytes]:
     book = load(root, problems)
     pandoc = Pandoc(root / ".quarto" / "embedded" / "pandoc")
     register = Register()
-    drafts = read_pages(book, pandoc, register, problems)
+    drafts, _ = together(read_pages(book, pandoc, register, problems), ahead(root, pandoc.cache.parent))
     problems.raise_if_any()
-    made = derive(book, drafts, register, pandoc, problems)
+    (made,) = together(derive(book, drafts, register, pandoc, problems))
     problems.raise_if_any()
-    return made
+    return dict(made)
 
 
-def ahead(root: Path, cache: Path) -> list[Callable[[], object]]:
-    """What can be done before the pages are numbered, if it is not kept in ``cache``: the wheel."""
-    return [] if readers_setup.kept(root, cache) else [partial(readers_setup.wheel, root, cache)]
+def ahead(root: Path, cache: Path) -> Job[None]:
+    """What can be done before the pages are read: the wheel, if ``cache`` does not have it."""
+    built = readers_setup.kept(root, cache)
+    yield [] if built else [Piece(partial(readers_setup.wheel, root, cache), _WHEEL)]
 
 
 def derive(
     book: Book, drafts: Sequence[Draft], register: Register, pandoc: Pandoc, problems: Problems
-) -> dict[str, bytes]:
+) -> Job[dict[str, bytes]]:
     """The same for a site that is being built: its pages are numbered, and its mistakes collected."""
     wheel = readers_setup.wheel(book.root, pandoc.cache.parent)
     made = {f"{readers_setup.FOLDER}/{wheel.name}": wheel.data} if wheel else {}
     written = [draft for draft in drafts if draft.page.path.endswith(".ipynb")]
     if problems.lines:  # nothing will be written, but the pages' links go somewhere
+        yield []
         return made | {f"{form}/{Path(d.page.path).name}": b"" for d in written for form in forms(d.page)}
     said = citations(book, [draft.tree for draft in drafts], pandoc)
     works = json.dumps([said.words, said.works]).encode()
     shared = [numbers(register, book), works, wheel.sha256.encode() if wheel else b""]
     memory = Memory(pandoc.cache.with_name("notebooks"), shared)
-    missing: list[tuple[str, Callable[[], Made]]] = []
+    missing: list[tuple[str, Piece]] = []
     for draft in written:
         text = (book.root / draft.page.path).with_suffix(".md")
         parts = [
@@ -85,11 +88,12 @@ def derive(
         if kept := memory.recall(key):
             made |= {name: text.encode() for name, text in kept.items()}
         else:
-            missing.append((key, partial(_page, book, draft, register, pandoc, said, wheel)))
-    for (key, _), one in zip(missing, parallel.run([piece for _, piece in missing]), strict=True):
+            work = partial(_page, book, draft, register, pandoc, said, wheel)
+            missing.append((key, Piece(work, len(draft.source.text))))
+    results: list[Made] = yield [piece for _, piece in missing]
+    for (key, _), one in zip(missing, results, strict=True):
         made |= {name: text.encode() for name, text in one.texts.items()}
         problems.lines |= one.problems.lines
-        pandoc.runs += one.runs
         if not one.problems.lines and not one.attached:  # the key knows no file of an image
             memory.keep(key, one.texts)
     return made

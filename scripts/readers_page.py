@@ -47,7 +47,6 @@ class Made:
     texts: dict[str, str]
     problems: Problems
     attached: bool
-    runs: int
 
 
 def made(
@@ -58,17 +57,17 @@ def made(
     said: Citations,
     wheel: readers_setup.Wheel | None,
 ) -> Made:
-    before, problems = pandoc.runs, Problems()
+    problems = Problems()
     _check_twin(book, draft.page, problems)
     try:
         page = _Page(book, draft.source, draft.chapter, register, pandoc, problems)
     except BookError as error:
         problems.add(draft.page.path, str(error))
-        return Made({}, problems, False, 0)
+        return Made({}, problems, False)
     own = cited_works(draft.tree)
     page.read([*said.walk(draft.tree), *(said.works if own else [])], own)
     texts = {f"{form}/{page.name}": page.form(form, wheel) for form in forms(draft.page)}
-    return Made(texts, problems, page.attached, pandoc.runs - before)
+    return Made(texts, problems, page.attached)
 
 
 def _check_twin(book: Book, page: Page, problems: Problems) -> None:

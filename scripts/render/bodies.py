@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import parallel, search
+from . import search
 from .config import Page
 from .downloads import minutes
 from .drafts import Draft
 from .memory import Memory
 from .page import Heading, finished, label
 from .pandoc import Pandoc
+from .parallel import Job, Piece
 from .tree import Node
 from .twin import twin
 
@@ -26,39 +26,31 @@ _NEXT: Node = {"t": "RawBlock", "c": ["html", "<!--next-->"]}
 
 @dataclass(frozen=True)
 class Body:
-    """One page in each form that the site has of it; ``runs`` counts what Pandoc converted for it."""
+    """One page in each form that the site has of it."""
 
     html: str
     headings: list[Heading]
-    entries: list[list[str]]
-    markdown: str
+    entries: list[list[str]]  # of the search
     minutes: int
-    warnings: list[str]
-    runs: int
+    warnings: list[str]  # of Pandoc
+    markdown: str = ""
 
 
-def bodies(
-    drafts: list[Draft],
-    listing: Page | None,
-    pandoc: Pandoc,
-    folder: Path,
-    beside: Sequence[Callable[[], object]] = (),
-) -> list[Body]:
-    """Make the body of each page, or take it from ``folder``.
-
-    ``listing`` is the page with the works that are cited; ``beside`` is other work, done at the same time.
-    """
+def bodies(drafts: list[Draft], listing: Page | None, pandoc: Pandoc, folder: Path) -> Job[list[Body]]:
+    """Make the body of each page, or take it from ``folder``; ``listing`` has the works that are cited."""
     memory = Memory(folder, [str(listing and listing.output).encode()])
     keys = [memory.key(_parts(draft)) for draft in drafts]
     kept = {key: _restored(made) for key in keys if (made := memory.recall(key))}
     missing = [(key, draft) for key, draft in zip(keys, drafts, strict=True) if key not in kept]
-    work: list[Callable[[], object]] = [partial(_body, draft, listing, pandoc) for _, draft in missing]
-    done = parallel.run([*beside, *work])[len(beside) :]
-    for (key, _), body in zip(missing, done, strict=True):
-        assert isinstance(body, Body)
-        kept[key] = body
-        pandoc.runs += body.runs
-        memory.keep(key, asdict(replace(body, runs=0)))
+    pieces: list[Piece] = []
+    for _, draft in missing:
+        size = len(draft.source.text)
+        pieces.append(Piece(partial(_body, pandoc, draft, listing), size))
+        pieces.append(Piece(partial(_markdown, pandoc, draft), size))
+    results = yield pieces
+    for (key, _), html, markdown in zip(missing, results[::2], results[1::2], strict=True):
+        kept[key] = replace(html, markdown=markdown)
+        memory.keep(key, asdict(kept[key]))
     return [kept[key] for key in keys]
 
 
@@ -73,8 +65,11 @@ def _restored(made: dict[str, Any]) -> Body:
     return Body(**{**made, "headings": [Heading(**one) for one in made["headings"]]})
 
 
-def _body(draft: Draft, listing: Page | None, pandoc: Pandoc) -> Body:
-    before = pandoc.runs
+def _markdown(pandoc: Pandoc, draft: Draft) -> str:
+    return twin(draft.page, draft.worded, draft.transform, pandoc)
+
+
+def _body(pandoc: Pandoc, draft: Draft, listing: Page | None) -> Body:
     page, drawn = draft.page, draft.transform
     body, warnings = pandoc.html(draft.worded)
     # Code is coloured on its own, so that an edit of the text need not colour it again.
@@ -86,12 +81,5 @@ def _body(draft: Draft, listing: Page | None, pandoc: Pandoc) -> Body:
     if listing is not None and page != listing:
         body = body.replace('href="#ref-', f'href="{page.way_to(listing)}#ref-')
     body, headings = finished(body)
-    return Body(
-        html=body,
-        headings=headings,
-        entries=search.entries(page.output, search.words(label(headings)), body),
-        markdown=twin(page, draft.worded, drawn, pandoc),
-        minutes=minutes(body),
-        warnings=warnings,
-        runs=pandoc.runs - before,
-    )
+    entries = search.entries(page.output, search.words(label(headings)), body)
+    return Body(body, headings, entries, minutes(body), warnings)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from .config import Book, Page
 from .crossref import Numbering, Register
 from .pandoc import Pandoc
+from .parallel import Job
 from .problems import Problems
 from .source import Source, read
 from .transform import Transform
@@ -30,14 +31,14 @@ class Draft:
     worded: list[Node] = field(default_factory=list)  # with those of citations too
 
 
-def read_pages(book: Book, pandoc: Pandoc, register: Register, problems: Problems) -> list[Draft]:
+def read_pages(book: Book, pandoc: Pandoc, register: Register, problems: Problems) -> Job[list[Draft]]:
     """Read and number every page of the book; fill ``register``."""
     drafts: list[Draft] = []
     by_path = {page.path: page for page in book.pages}
     chapter = appendix = 0
-    for page in book.pages:
-        source = read(book.root, page, problems, book.code_fold)
-        tree, warnings = pandoc.tree(source.text)
+    sources = [read(book.root, page, problems, book.code_fold) for page in book.pages]
+    trees = yield from pandoc.trees([source.text for source in sources])
+    for page, source, (tree, warnings) in zip(book.pages, sources, trees, strict=True):
         for warning in warnings:
             line = re.search(r" line (\d+)", warning)
             place = source.where_line(int(line[1])) if line else page.path

@@ -13,13 +13,12 @@ import html
 import io
 import re
 import unicodedata
-from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackagePath, distribution
 from pathlib import Path
 
-from . import parallel
 from .pandoc import write_atomic
+from .parallel import Job, Piece
 
 __all__ = ["LICENCES", "face_file", "fonts", "licences"]
 
@@ -48,14 +47,14 @@ LICENCES = ("ibm-plex.txt", "stix-two-math.txt")
 _RECIPE = "6"  # changes when the way of subsetting does
 
 
-def fonts(pages: list[str], cache: Path) -> dict[str, str]:
+def fonts(pages: list[str], cache: Path) -> Job[dict[str, str]]:
     """Return file name -> style sheet with every face, covering the characters of ``pages`` (HTML)."""
     text = _shown(pages)
     wanted = sorted({*_LATIN, *_SYMBOLS, *map(ord, text)})
     formulas = _shown([formula for page in pages for formula in _FORMULA.findall(page)])
     italics = {code for code in _ITALICS if unicodedata.normalize("NFKC", chr(code)) in formulas}
     maths = sorted({*range(0x20, 0x7F), 0x221A, *map(ord, formulas), *italics})
-    jobs: dict[Path, Callable[[], None]] = {}
+    new: dict[Path, Piece] = {}
     rules: dict[str, list[tuple[str, Path]]] = {}
     for name, faces in _FACES.items():
         for family, weight, style, package, file, axes in faces:
@@ -64,10 +63,10 @@ def fonts(pages: list[str], cache: Path) -> dict[str, str]:
             recipe = repr((_RECIPE, file, axes, distribution(package).version, codes))
             stored = cache / f"{hashlib.sha256(recipe.encode()).hexdigest()[:32]}.woff2"
             if not stored.is_file():
-                jobs[stored] = partial(_keep, stored, path, codes, axes)
+                new[stored] = Piece(partial(_keep, stored, path, codes, axes), path.stat().st_size)
             head = f'@font-face{{font-family:"{family}";font-weight:{weight};font-style:{style};'
             rules.setdefault(name, []).append((head, stored))
-    parallel.run(list(jobs.values()))
+    yield list(new.values())
     return {name: "".join(head + _source(stored) for head, stored in all_) for name, all_ in rules.items()}
 
 
@@ -80,18 +79,21 @@ def _source(stored: Path) -> str:
     return f'src:url(data:font/woff2;base64,{data}) format("woff2")}}\n'
 
 
-def licences(cache: Path) -> dict[str, str]:
+def licences(cache: Path) -> Job[dict[str, str]]:
     """Return file name -> licence text of each font family on the site."""
     plex = Path(str(_file("fontpkg-ibm-plex-serif", "LICENSE").locate())).read_text(encoding="utf-8")
     stored = cache / "stix-two-math.txt"
-    if not stored.is_file():
-        # The package's own licence covers its code; the font says its terms in its name table.
-        from fontTools.ttLib import TTFont
-
-        with TTFont(str(_file("ziamath", "STIXTwoMath-Regular.ttf").locate()), lazy=True) as font:
-            lines = [font["name"].getDebugName(number) or "" for number in (4, 0, 13, 14)]
-        write_atomic(stored, "\n\n".join(lines).encode())
+    yield [] if stored.is_file() else [Piece(partial(_keep_terms, stored))]
     return dict(zip(LICENCES, (plex, stored.read_text(encoding="utf-8")), strict=True))
+
+
+def _keep_terms(stored: Path) -> None:
+    """The package's own licence covers its code; the font says its terms in its name table."""
+    from fontTools.ttLib import TTFont
+
+    with TTFont(str(_file("ziamath", "STIXTwoMath-Regular.ttf").locate()), lazy=True) as font:
+        lines = [font["name"].getDebugName(number) or "" for number in (4, 0, 13, 14)]
+    write_atomic(stored, "\n\n".join(lines).encode())
 
 
 def face_file(package: str, name: str) -> Path:

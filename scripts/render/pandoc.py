@@ -9,16 +9,19 @@ from __future__ import annotations
 import atexit
 import hashlib
 import json
+import multiprocessing
 import os
 import re
 import shutil
 import subprocess
 import threading
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from .parallel import Job, Piece
 from .problems import BuildError
 
 __all__ = ["Pandoc", "identity", "nocite", "write_atomic"]
@@ -40,12 +43,39 @@ def write_atomic(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
+@dataclass(frozen=True)
+class _Question:
+    """One conversion; ``salt`` stands for the content of files that it reads."""
+
+    source: str
+    target: str
+    text: str
+    options: dict[str, str] = field(default_factory=dict)
+    citeproc: bool = False
+    salt: str = ""
+
+    @property
+    def job(self) -> dict[str, Any]:
+        return {"from": self.source, "to": self.target, "options": self.options, "citeproc": self.citeproc}
+
+    @cached_property
+    def key(self) -> str:
+        # The version is part of it, without asking the executable: that costs more than a warm build.
+        parts = [identity(), json.dumps(self.job), self.salt, self.text]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+
+
 @dataclass
 class Pandoc:
     """``cache`` is a folder that may be deleted at any time."""
 
     cache: Path
-    runs: int = 0  # conversions that the cache did not have
+    # Conversions that the cache did not have, those in forks too.
+    _runs: Any = field(default_factory=lambda: multiprocessing.Value("i", 0))
+
+    @property
+    def runs(self) -> int:
+        return int(self._runs.value)
 
     @cached_property
     def executable(self) -> tuple[str, str]:
@@ -65,21 +95,29 @@ class Pandoc:
 
     def tree(self, markdown: str) -> tuple[dict[str, Any], list[str]]:
         """Parse Markdown; return Pandoc's JSON tree and the warnings."""
-        out, warnings = self._convert("markdown", "json", markdown.expandtabs(4))
+        out, warnings = self._answer(_Question("markdown", "json", markdown.expandtabs(4)))
         return json.loads(out), warnings
+
+    def trees(self, texts: Sequence[str]) -> Job[list[tuple[dict[str, Any], list[str]]]]:
+        """The same for several texts."""
+        questions = [_Question("markdown", "json", text.expandtabs(4)) for text in texts]
+        new = [question for question in questions if self._stored(question) is None]
+        yield [Piece(partial(self._answer, question), len(question.text)) for question in new]
+        return [self.tree(text) for text in texts]
 
     def html_tree(self, markup: str) -> dict[str, Any]:
         """Parse HTML; return Pandoc's JSON tree."""
-        tree: dict[str, Any] = json.loads(self._convert("html", "json", markup.expandtabs(4))[0])
+        out, _ = self._answer(_Question("html", "json", markup.expandtabs(4)))
+        tree: dict[str, Any] = json.loads(out)
         return tree
 
     def write(self, blocks: list[Any], form: str) -> str:
         """Write blocks in the format ``form``, lines unwrapped; warnings are those that ``html`` reported."""
-        return self._convert("json", form, _document(blocks), {"wrap_text": "none"})[0]
+        return self._answer(_Question("json", form, _document(blocks), {"wrap_text": "none"}))[0]
 
     def html(self, blocks: list[Any]) -> tuple[str, list[str]]:
         """Write blocks as an HTML5 fragment with MathML; return it and the warnings."""
-        return self._convert("json", "html5", _document(blocks), _HTML)
+        return self._answer(_Question("json", "html5", _document(blocks), _HTML))
 
     def cited(self, blocks: list[Any], bibliography: Path, keys: list[str]) -> tuple[list[Any], list[str]]:
         """Let citeproc write the words of citations; return the blocks and the warnings.
@@ -92,34 +130,32 @@ class Pandoc:
             "link-citations": {"t": "MetaBool", "c": True},
             "nocite": {"t": "MetaInlines", "c": [nocite(keys)]},
         }
-        # The cache cannot see the file, so its content is part of the question.
         salt = hashlib.sha256(bibliography.read_bytes()).hexdigest()
-        out, warnings = self._convert("json", "json", _document(blocks, meta), citeproc=True, salt=salt)
+        question = _Question("json", "json", _document(blocks, meta), citeproc=True, salt=salt)
+        out, warnings = self._answer(question)
         return json.loads(out)["blocks"], warnings
 
-    def _convert(
-        self,
-        source: str,
-        target: str,
-        text: str,
-        options: dict[str, str] | None = None,
-        citeproc: bool = False,
-        salt: str = "",
-    ) -> tuple[str, list[str]]:
-        job = {"from": source, "to": target, "options": options or {}, "citeproc": citeproc}
-        # The version is part of the key, without asking the executable: that costs more than a warm build.
-        question = [identity(), json.dumps(job), salt, text]
-        path = self.cache / f"{hashlib.sha256(chr(0).join(question).encode()).hexdigest()[:40]}.json"
+    def _answer(self, question: _Question) -> tuple[str, list[str]]:
+        if stored := self._stored(question):
+            return stored
+        with self._runs.get_lock():
+            self._runs.value += 1
+        out, warnings = _worker(self.executable[0]).convert(question.job, question.text.encode())
+        made = json.dumps({"out": out, "warnings": warnings}, ensure_ascii=False)
+        write_atomic(self._path(question), made.encode())
+        return out, warnings
+
+    def _stored(self, question: _Question) -> tuple[str, list[str]] | None:
+        path = self._path(question)
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
             os.utime(path)
             return stored["out"], stored["warnings"]
         except (OSError, ValueError, KeyError):
-            pass
-        self.runs += 1
-        out, warnings = _worker(self.executable[0]).convert(job, text.encode())
-        write_atomic(path, json.dumps({"out": out, "warnings": warnings}, ensure_ascii=False).encode())
-        return out, warnings
+            return None
+
+    def _path(self, question: _Question) -> Path:
+        return self.cache / f"{question.key}.json"
 
 
 def nocite(keys: list[str]) -> dict[str, Any]:

@@ -3,6 +3,9 @@
 A fork shares memory until one of them writes, so no tree of a page is copied on the way in; only what a piece
 returns travels. Where processes cannot be forked safely (other threads run, or the system is not Linux), and
 where there is one piece or one core, the work is done here, one piece after the other.
+
+A *job* is a generator that yields its pieces, is sent their results, and returns what it made of them;
+several jobs share the cores.
 """
 
 from __future__ import annotations
@@ -11,14 +14,26 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-__all__ = ["cores", "run"]
+__all__ = ["Job", "Piece", "cores", "run", "together"]
 
 T = TypeVar("T")
-_shared: list[Sequence[Callable[[], object]]] = []  # the forks find their work here: it cannot be sent
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Work that counts on nothing that another piece changes; the larger ``size``, the sooner it starts."""
+
+    work: Callable[[], Any]
+    size: int = 0
+
+
+Job = Generator[Sequence[Piece], list[Any], T]
+_shared: list[Sequence[Piece]] = []  # the forks find their work here: it cannot be sent
 
 
 def cores() -> int:
@@ -26,28 +41,46 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run(pieces: Sequence[Callable[[], T]]) -> list[T]:
-    """Call each of ``pieces`` and return the results in their order; the first that raises ends it.
+def together(*jobs: Job[Any]) -> list[Any]:
+    """Run the pieces of all ``jobs`` at once; return what each job returns.
 
-    They are begun in this order, so the longest come first. A piece must not count on what another changes.
-
-    >>> run([lambda: "a", lambda: "b"])
-    ['a', 'b']
+    >>> def sum_of_squares(*numbers):
+    ...     squares = yield [Piece(lambda n=n: n * n) for n in numbers]
+    ...     return sum(squares)
+    >>> together(sum_of_squares(1, 2), sum_of_squares(3, 4))
+    [5, 25]
     """
+    wanted = [next(job) for job in jobs]
+    done = iter(run([piece for pieces in wanted for piece in pieces]))
+    made = []
+    for job, pieces in zip(jobs, wanted, strict=True):
+        try:
+            job.send([next(done) for _ in pieces])
+        except StopIteration as end:
+            made.append(end.value)
+        else:
+            raise RuntimeError("a job yields once")
+    return made
+
+
+def run(pieces: Sequence[Piece]) -> list[Any]:
+    """Do all ``pieces`` and return their results in order; the first that raises ends it."""
     workers = min(cores(), len(pieces))
     if workers < 2 or not _forks():
-        return [piece() for piece in pieces]
+        return [piece.work() for piece in pieces]
+    order = sorted(range(len(pieces)), key=lambda i: -pieces[i].size)
     _shared.append(pieces)
     try:
         with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
-            return list(pool.map(_nth, range(len(pieces))))  # type: ignore[arg-type]
+            found = dict(zip(order, pool.map(_nth, order), strict=True))
     finally:
         _shared.pop()
+    return [found[i] for i in range(len(pieces))]
 
 
 def _forks() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1
 
 
-def _nth(number: int) -> object:
-    return _shared[-1][number]()
+def _nth(number: int) -> Any:
+    return _shared[-1][number].work()

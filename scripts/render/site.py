@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from . import search
 from .bodies import Body, bodies
@@ -26,6 +27,7 @@ from .fonts import LICENCES, fonts, licences
 from .links import broken_links
 from .page import Built, Heading, page_html
 from .pandoc import Pandoc
+from .parallel import Job, together
 from .problems import Problems
 from .svg import palette_css
 from .tree import Node
@@ -43,8 +45,8 @@ class Result:
     pandoc_runs: int
 
 
-Extra = Callable[[Book, "list[Draft]", Register, Pandoc, Problems], dict[str, bytes]]
-Ahead = Callable[[Path, Path], "list[Callable[[], object]]"]
+Extra = Callable[[Book, "list[Draft]", Register, Pandoc, Problems], "Job[dict[str, bytes]]"]
+Ahead = Callable[[Path, Path], "Job[None]"]
 _SLASHES = re.compile(r"^\s*//.*\n", re.M)
 
 
@@ -52,16 +54,15 @@ def build(
     root: Path,
     output: Path | None = None,
     cache: Path | None = None,
-    extra: Extra | dict[str, bytes] | None = None,
+    extra: Extra | None = None,
     ebook: bool = False,
     ahead: Ahead | None = None,
 ) -> Result:
     """Build the book at ``root`` into ``output`` (default: ``_book`` in it).
 
     ``cache`` (default: in ``root/.quarto``) keeps what Pandoc and the font tools made, by content. ``extra``
-    are files to publish beside the pages, by path, or what makes them from the numbered book: a page links to
-    its notebooks among them. ``ebook`` adds the book as an EPUB. ``ahead`` says what work for
-    ``extra`` can be done while the pages are made.
+    makes files to publish beside the pages from the numbered book: a page links to its notebooks among them.
+    ``ahead`` does what it can of that while the pages are read. ``ebook`` adds the book as an EPUB.
 
     Raises:
         BuildError: the book has mistakes; each is named with its place, and ``output`` is untouched.
@@ -71,17 +72,21 @@ def build(
     cache = cache or root / ".quarto" / "embedded"
     pandoc = Pandoc(cache / "pandoc")
     register = Register()
-    drafts = read_pages(book, pandoc, register, problems)
+    drafts, *_ = together(
+        read_pages(book, pandoc, register, problems), *([ahead(root, cache)] if ahead else [])
+    )
     for draft in drafts:
         resolver = Resolver(draft.source, register, problems)
         draft.blocks = resolver.walk(draft.blocks)
         draft.cited = resolver.cited
     listing = _say(book, drafts, pandoc, problems)
-    found = bodies(drafts, listing, pandoc, cache / "bodies", ahead(root, cache) if ahead else ())
+    jobs: list[Job[Any]] = [bodies(drafts, listing, pandoc, cache / "bodies")]
+    jobs += [extra(book, drafts, register, pandoc, problems)] if extra else []
+    found, *more = together(*jobs)
+    beside: dict[str, bytes] = more[0] if more else {}
     for draft, body in zip(drafts, found, strict=True):
         for warning in body.warnings:
             _explain(warning, draft, drafts, problems)
-    beside = extra(book, drafts, register, pandoc, problems) if callable(extra) else extra or {}
     site = [
         Built(
             draft.page,
@@ -107,10 +112,9 @@ def build(
     made = {"assets/fonts.css", "assets/math.css", *(f"assets/licences/{name}" for name in LICENCES)}
     _check(drafts, pages, {*files, *made}, problems)
     problems.raise_if_any()
-    for name, text in fonts(list(pages.values()), cache / "fonts").items():
-        files[f"assets/{name}"] = text.encode()
-    for name, text in licences(cache / "fonts").items():
-        files[f"assets/licences/{name}"] = text.encode()
+    sheets, texts = together(fonts(list(pages.values()), cache / "fonts"), licences(cache / "fonts"))
+    files |= {f"assets/{name}": text.encode() for name, text in sheets.items()}
+    files |= {f"assets/licences/{name}": text.encode() for name, text in texts.items()}
     target = output or root / "_book"
     swap(target, {**files, **{name: text.encode() for name, text in pages.items()}})
     return Result(target, len(pages), pandoc.runs)
