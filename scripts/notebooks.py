@@ -73,7 +73,7 @@ def read(path: Path, root: Path = ROOT) -> NotebookNode:
             for number, cell in enumerate(data.get("cells") or [], 1):
                 cell["id"] = f"cell-{number}"
         nbformat.validate(data)
-        notebook: NotebookNode = nbformat.reads(json.dumps(data), as_version=4)
+        notebook: NotebookNode = nbformat.v4.reads(json.dumps(data))  # nbformat.reads would validate again
         if not isinstance(notebook.metadata.get("modelcall", {}), dict):
             raise ValueError("its metadata.modelcall, the record of the last sync, is no mapping")
     except (OSError, ValueError, TypeError, KeyError, RecursionError, nbformat.ValidationError) as error:

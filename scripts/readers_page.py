@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mimetypes
 import re
 from base64 import b64encode
@@ -58,24 +59,23 @@ def made(
     wheel: readers_setup.Wheel | None,
 ) -> Made:
     problems = Problems()
-    _check_twin(book, draft.page, problems)
     try:
         page = _Page(book, draft.source, draft.chapter, register, pandoc, problems)
     except BookError as error:
         problems.add(draft.page.path, str(error))
         return Made({}, problems, False)
+    _check_twin(book, draft.page, page.twin, problems)
     own = cited_works(draft.tree)
     page.read([*said.walk(draft.tree), *(said.works if own else [])], own)
     texts = {f"{form}/{page.name}": page.form(form, wheel) for form in forms(draft.page)}
     return Made(texts, problems, page.attached)
 
 
-def _check_twin(book: Book, page: Page, problems: Problems) -> None:
+def _check_twin(book: Book, page: Page, notebook: NotebookNode, problems: Problems) -> None:
     """A notebook that does not say what its text says would reach readers stale."""
-    path = book.root / page.path
-    text = path.with_suffix(".md")
+    text = (book.root / page.path).with_suffix(".md")
     try:
-        if not text.is_file() or _synced(path, text, book.root):
+        if not text.is_file() or _synced(notebook, text):
             return
         import sync  # which takes long to import, and is needed only to say what differs
 
@@ -87,13 +87,12 @@ def _check_twin(book: Book, page: Page, problems: Problems) -> None:
         problems.add(page.path, str(error))
 
 
-def _synced(path: Path, text: Path, root: Path) -> bool:
+def _synced(notebook: NotebookNode, text: Path) -> bool:
     """Whether both forms of a page are as the last sync left them."""
-    notebook = notebooks.read(path, root)
     record = notebook.metadata.get("modelcall", {})
     return bool(
         record.get("text_sha256") == twins.text_hash(text.read_text(encoding="utf-8", errors="replace"))
-        and record.get("inputs_sha256") == twins.inputs_hash(twins.from_notebook(notebook, path.name))
+        and record.get("inputs_sha256") == twins.inputs_hash(twins.from_notebook(notebook, text.stem))
     )
 
 
@@ -114,6 +113,7 @@ class _Page:
         self.twin = notebooks.read(book.root / source.page.path, book.root)
         self.prose = Prose(source, chapter, register, self._address, problems)
         self.works: list[Node] = []
+        self.texts: dict[str, str] = {}
         self.attached = False
 
     def read(self, tree: list[Node], cited: list[str]) -> None:
@@ -204,10 +204,15 @@ class _Page:
                 draft.text = self._attached(draft, text)
 
     def _texts(self, jobs: list[list[Node]]) -> list[str]:
-        between = html_block("<!--next-->")
-        blocks = [block for job in jobs for block in (*job, between)]
-        out = self.pandoc.write(blocks, _WRITER)
-        return [text.strip("\n") for text in out.split("<!--next-->")[:-1]]
+        """The jobs as Markdown; what one form of the page has said is not written again for the other."""
+        keys = [json.dumps(job) for job in jobs]
+        new = {key: job for key, job in zip(keys, jobs, strict=True) if key not in self.texts}
+        if new:
+            between = html_block("<!--next-->")
+            out = self.pandoc.write([block for job in new.values() for block in (*job, between)], _WRITER)
+            pieces = out.split("<!--next-->")[:-1]
+            self.texts |= {key: text.strip("\n") for key, text in zip(new, pieces, strict=True)}
+        return [self.texts[key] for key in keys]
 
     def _attached(self, draft: Draft, text: str) -> str:
         """Put the image files of a cell into it."""

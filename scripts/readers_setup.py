@@ -10,6 +10,7 @@ import hashlib
 import tempfile
 import tomllib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -57,7 +58,7 @@ class Wheel:
     data: bytes
     version: str
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 

@@ -349,5 +349,5 @@ def normal_outputs(outputs: Sequence[NotebookNode], count: int | None) -> list[N
 def to_bytes(notebook: NotebookNode) -> bytes:
     """Return the file of a notebook: UTF-8, sorted keys, an indent of 1, LF."""
     nbformat.validate(notebook)
-    text: str = nbformat.writes(notebook, version=4)
+    text: str = nb4.writes(notebook)  # nbformat.writes would validate again
     return (text.rstrip("\n") + "\n").encode()

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 __all__ = [
+    "LEAVES",
     "Node",
     "Walker",
     "attribute",
@@ -24,6 +25,11 @@ __all__ = [
 ]
 
 Node = dict[str, Any]
+LEAVES = frozenset(
+    {"Str", "Space", "SoftBreak", "LineBreak", "Code", "Math", "RawInline", "RawBlock", "CodeBlock"}
+    | {"HorizontalRule", "AlignDefault", "AlignLeft", "AlignRight", "AlignCenter", "ColWidth"}
+    | {"ColWidthDefault"}
+)
 
 
 def html_block(text: str) -> Node:
@@ -91,19 +97,33 @@ def inlines(text: str) -> list[Node]:
 
 
 class Walker:
-    """Visits every element below a list of blocks or inlines, in document order."""
+    """Visits every element below a list of blocks or inlines, in document order.
+
+    What no handler changes may be shared between the trees, so a handler makes elements and changes none.
+    """
 
     @cached_property
     def _handlers(self) -> dict[str, Callable[[Node], list[Node] | None]]:
         return {name[3:]: getattr(self, name) for name in dir(self) if name.startswith("on_")}
 
+    @cached_property
+    def _leaves(self) -> frozenset[str]:
+        """Elements that hold no others and that this walker does not handle: most of any tree."""
+        return frozenset(kind for kind in LEAVES if kind.lower() not in self._handlers)
+
     def walk(self, node: Any) -> Any:
         if isinstance(node, list):
             out: list[Any] = []
             for item in node:
-                kind = item.get("t") if isinstance(item, dict) else None
+                if not isinstance(item, dict):
+                    out.append(self.walk(item) if item and isinstance(item, list) else item)
+                    continue
+                kind = item.get("t")
+                if kind in self._leaves:
+                    out.append(item)
+                    continue
                 if kind is None:
-                    out.append(item if isinstance(item, str) else self.walk(item))
+                    out.append(self.walk(item))
                     continue
                 handler = self._handlers.get(kind.lower())
                 new = handler(item) if handler else None
