@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from render.downloads import COMPLETE, STUDENT, forms
 from render.drafts import Draft, read_pages
 from render.memory import Memory, numbers
 from render.pandoc import Pandoc, write_atomic
-from render.parallel import Job, Piece, together
+from render.parallel import Job, Piece, beside, together
 from render.problems import BuildError, Problems
 
 if TYPE_CHECKING:  # a build with nothing to make does without nbformat, which takes long to import
@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # a build with nothing to make does without nbformat, which t
 __all__ = ["COMPLETE", "STUDENT", "ahead", "derive", "files", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
-_WHEEL = 10**7  # building it takes longer than reading any page
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -49,17 +48,17 @@ def files(root: Path) -> dict[str, bytes]:
     book = load(root, problems)
     pandoc = Pandoc(root / ".quarto" / "embedded" / "pandoc")
     register = Register()
-    drafts, _ = together(read_pages(book, pandoc, register, problems), ahead(root, pandoc.cache.parent))
+    with beside(ahead(root, pandoc.cache.parent)):
+        (drafts,) = together(read_pages(book, pandoc, register, problems))
     problems.raise_if_any()
     (made,) = together(derive(book, drafts, register, pandoc, problems))
     problems.raise_if_any()
     return dict(made)
 
 
-def ahead(root: Path, cache: Path) -> Job[None]:
+def ahead(root: Path, cache: Path) -> Callable[[], object] | None:
     """What can be done before the pages are read: the wheel, if ``cache`` does not have it."""
-    built = readers_setup.kept(root, cache)
-    yield [] if built else [Piece(partial(readers_setup.wheel, root, cache), _WHEEL)]
+    return None if readers_setup.kept(root, cache) else partial(readers_setup.wheel, root, cache)
 
 
 def derive(

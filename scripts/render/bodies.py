@@ -47,6 +47,7 @@ def bodies(drafts: list[Draft], listing: Page | None, pandoc: Pandoc, folder: Pa
         size = len(draft.source.text)
         pieces.append(Piece(partial(_body, pandoc, draft, listing), size))
         pieces.append(Piece(partial(_markdown, pandoc, draft), size))
+    pandoc.ready(len(pieces))
     results = yield pieces
     for (key, _), html, markdown in zip(missing, results[::2], results[1::2], strict=True):
         kept[key] = replace(html, markdown=markdown)

@@ -1,8 +1,8 @@
 """The site's fonts: subsets of the faces in the pinned font packages, as style sheets that hold them.
 
 A face inside a style sheet is there at the first paint, on a server and from ``file://`` alike, so no line of
-text moves. A subset covers Latin text and what the pages use beyond it; the maths face keeps its MATH table
-and the glyph variants that stretchy brackets are built from.
+text moves. A subset covers plain Latin text and what the pages use beyond it; the maths face keeps its MATH
+table and the glyph variants that stretchy brackets are built from.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ _FACES: dict[str, list[tuple[str, int, str, str, str, _Limits]]] = {
     ],
     "math.css": [("STIX Two Math", 400, "normal", "ziamath", "STIXTwoMath-Regular.ttf", {})],
 }
-# Always there, whatever the pages use: Latin-1, typographic marks, a few arrows and relations.
-_LATIN = [*range(0x20, 0x7F), *range(0xA0, 0x100), *range(0x2010, 0x2027), 0x2032, 0x2039, 0x203A, 0x20AC]
+# Always there, whatever the pages use: ASCII, the marks of Latin-1, typographic marks, arrows and relations.
+# Letters with accents come with the pages that have them.
+_LATIN = [*range(0x20, 0x7F), *range(0xA0, 0xC0), 0xD7, 0xF7, *range(0x2010, 0x2027)]
+_LATIN += [0x2032, 0x2039, 0x203A, 0x20AC]
 _SYMBOLS = [0x2122, *range(0x2190, 0x2194), 0x2212, 0x2248, 0x2260, 0x2264, 0x2265]
 # A browser sets every one-letter identifier in these mathematical italics.
 _ITALICS = [*range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C), 0x210E]

@@ -1,4 +1,4 @@
--- What a worker of `pandoc.py` runs: one conversion after the other, as `pandoc lua pandoc.lua`.
+-- What a Pandoc of `converter.py` runs: one conversion after the other, as `pandoc lua pandoc.lua`.
 --
 -- A job is a line of JSON and, after it, the text of so many bytes; so is the answer. Its log is Pandoc's own
 -- messages, of which the caller reads the warnings.
@@ -35,6 +35,6 @@ while true do
   if not fine then
     out, messages = tostring(out), {}
   end
-  io.write(json.encode({ fine = fine, bytes = #out, log = pandoc.List(messages) }), '\n', out)
+  io.write(json.encode({ number = job.number, fine = fine, bytes = #out, log = pandoc.List(messages) }), '\n', out)
   io.flush()
 end

@@ -1,12 +1,10 @@
 """Pandoc as a function with a memory: text or tree in, tree or HTML out, cached on the content of the input.
 
 A conversion's warnings are part of its result. They are cached with it, so a second build reports them again.
-Starting Pandoc costs as much as a page's conversion, so each thread has one that goes on (``pandoc.lua``).
 """
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import json
 import multiprocessing
@@ -21,14 +19,14 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from .parallel import Job, Piece
+from . import converter
+from .parallel import Job, Piece, cores
 from .problems import BuildError
 
 __all__ = ["Pandoc", "identity", "nocite", "write_atomic"]
 
 _MINIMUM = (3, 8)  # the first whose Lua interface says what a conversion warned of, as tested here
 _API = [1, 23, 1]
-_SCRIPT = Path(__file__).with_name("pandoc.lua")
 _HTML = {"html_math_method": "mathml", "wrap_text": "none", "email_obfuscation": "none"}
 
 
@@ -93,6 +91,11 @@ class Pandoc:
             [f"pandoc: expected {least} or newer, {seen}; `pip install pypandoc_binary` brings one"]
         )
 
+    def ready(self, pieces: int) -> None:
+        """Prepare for ``pieces`` of work on all cores."""
+        if pieces > 1:
+            converter.start(self.executable[0], min(pieces, cores()))
+
     def tree(self, markdown: str) -> tuple[dict[str, Any], list[str]]:
         """Parse Markdown; return Pandoc's JSON tree and the warnings."""
         out, warnings = self._answer(_Question("markdown", "json", markdown.expandtabs(4)))
@@ -102,6 +105,7 @@ class Pandoc:
         """The same for several texts."""
         questions = [_Question("markdown", "json", text.expandtabs(4)) for text in texts]
         new = [question for question in questions if self._stored(question) is None]
+        self.ready(len(new))
         yield [Piece(partial(self._answer, question), len(question.text)) for question in new]
         return [self.tree(text) for text in texts]
 
@@ -140,7 +144,7 @@ class Pandoc:
             return stored
         with self._runs.get_lock():
             self._runs.value += 1
-        out, warnings = _worker(self.executable[0]).convert(question.job, question.text.encode())
+        out, warnings = converter.convert(self.executable[0], question.job, question.text.encode())
         made = json.dumps({"out": out, "warnings": warnings}, ensure_ascii=False)
         write_atomic(self._path(question), made.encode())
         return out, warnings
@@ -167,62 +171,7 @@ def nocite(keys: list[str]) -> dict[str, Any]:
 
 def _document(blocks: list[Any], meta: dict[str, Any] | None = None) -> str:
     tree = {"pandoc-api-version": _API, "meta": meta or {}, "blocks": blocks}
-    return json.dumps(tree, ensure_ascii=False, sort_keys=True)
-
-
-# -- the workers ---------------------------------------------------------------------------------------------
-
-
-class _Worker:
-    """One Pandoc that converts until its input ends."""
-
-    def __init__(self, executable: str) -> None:
-        self.process = subprocess.Popen(
-            [executable, "lua", str(_SCRIPT)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # what it has to say is in its answers
-        )
-
-    def convert(self, job: dict[str, Any], text: bytes) -> tuple[str, list[str]]:
-        stdin, stdout = self.process.stdin, self.process.stdout
-        assert stdin and stdout
-        try:
-            stdin.write(json.dumps({**job, "bytes": len(text)}).encode() + b"\n" + text)
-            stdin.flush()
-            head = json.loads(stdout.readline())
-            out = stdout.read(head["bytes"]).decode()
-        except (OSError, ValueError) as error:
-            self.close()
-            raise BuildError([f"pandoc: ended while it converted {job['from']} to {job['to']}"]) from error
-        if not head["fine"]:
-            raise BuildError([f"pandoc: {out.strip()}"])
-        return out, [m["pretty"].strip() for m in head["log"] if m["verbosity"] == "WARNING"]
-
-    def close(self) -> None:
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream:
-                stream.close()
-        self.process.wait()
-
-
-# By process, thread and executable: a fork has its parent's table, but must not talk to its workers.
-_workers: dict[tuple[int, int, str], _Worker] = {}
-
-
-def _worker(executable: str) -> _Worker:
-    key = os.getpid(), threading.get_ident(), executable
-    found = _workers.get(key)
-    if found is None or found.process.poll() is not None:
-        found = _workers[key] = _Worker(executable)
-    return found
-
-
-@atexit.register
-def _close() -> None:
-    for (process, _, _), worker in _workers.items():
-        if process == os.getpid():
-            worker.close()
+    return json.dumps(tree, ensure_ascii=False)
 
 
 def _wheel() -> str | None:
@@ -246,7 +195,7 @@ def _wheel_version() -> str:
 
 @cache
 def _script() -> str:
-    return hashlib.sha256(_SCRIPT.read_bytes()).hexdigest()
+    return hashlib.sha256(converter.SCRIPT.read_bytes()).hexdigest()
 
 
 def identity() -> str:

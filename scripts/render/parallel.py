@@ -14,12 +14,13 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-__all__ = ["Job", "Piece", "cores", "run", "together"]
+__all__ = ["Job", "Piece", "beside", "cores", "run", "slot", "together"]
 
 T = TypeVar("T")
 
@@ -34,6 +35,7 @@ class Piece:
 
 Job = Generator[Sequence[Piece], list[Any], T]
 _shared: list[Sequence[Piece]] = []  # the forks find their work here: it cannot be sent
+_slots = [0]  # the last is this process's
 
 
 def cores() -> int:
@@ -70,12 +72,46 @@ def run(pieces: Sequence[Piece]) -> list[Any]:
         return [piece.work() for piece in pieces]
     order = sorted(range(len(pieces)), key=lambda i: -pieces[i].size)
     _shared.append(pieces)
+    fork = multiprocessing.get_context("fork")
     try:
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
+        with ProcessPoolExecutor(workers, fork, _take_slot, (fork.Value("i", 0),)) as pool:
             found = dict(zip(order, pool.map(_nth, order), strict=True))
     finally:
         _shared.pop()
     return [found[i] for i in range(len(pieces))]
+
+
+@contextmanager
+def beside(work: Callable[[], object] | None) -> Iterator[None]:
+    """Begin ``work`` in a fork now, and wait for it at the end.
+
+    It only fills a cache: what it returns or raises is lost, so who needs it asks for it again afterwards.
+    """
+    if work is None or cores() < 2 or not _forks():
+        yield
+        return
+    process = multiprocessing.get_context("fork").Process(target=_quietly, args=(work,))
+    process.start()
+    try:
+        yield
+    finally:
+        process.join()
+
+
+def _quietly(work: Callable[[], object]) -> None:
+    with suppress(Exception):
+        work()
+
+
+def slot() -> int:
+    """Which of the forks that run at the same time this is, from 0; 0 too where there is none."""
+    return _slots[-1]
+
+
+def _take_slot(taken: Any) -> None:
+    with taken.get_lock():
+        _slots.append(taken.value)
+        taken.value += 1
 
 
 def _forks() -> bool:

@@ -27,7 +27,7 @@ from .fonts import LICENCES, fonts, licences
 from .links import broken_links
 from .page import Built, Heading, page_html
 from .pandoc import Pandoc
-from .parallel import Job, together
+from .parallel import Job, beside, together
 from .problems import Problems
 from .svg import palette_css
 from .tree import Node
@@ -46,7 +46,7 @@ class Result:
 
 
 Extra = Callable[[Book, "list[Draft]", Register, Pandoc, Problems], "Job[dict[str, bytes]]"]
-Ahead = Callable[[Path, Path], "Job[None]"]
+Ahead = Callable[[Path, Path], "Callable[[], object] | None"]
 _SLASHES = re.compile(r"^\s*//.*\n", re.M)
 
 
@@ -72,18 +72,17 @@ def build(
     cache = cache or root / ".quarto" / "embedded"
     pandoc = Pandoc(cache / "pandoc")
     register = Register()
-    drafts, *_ = together(
-        read_pages(book, pandoc, register, problems), *([ahead(root, cache)] if ahead else [])
-    )
-    for draft in drafts:
-        resolver = Resolver(draft.source, register, problems)
-        draft.blocks = resolver.walk(draft.blocks)
-        draft.cited = resolver.cited
-    listing = _say(book, drafts, pandoc, problems)
+    with beside(ahead(root, cache) if ahead else None):
+        (drafts,) = together(read_pages(book, pandoc, register, problems))
+        for draft in drafts:
+            resolver = Resolver(draft.source, register, problems)
+            draft.blocks = resolver.walk(draft.blocks)
+            draft.cited = resolver.cited
+        listing = _say(book, drafts, pandoc, problems)
     jobs: list[Job[Any]] = [bodies(drafts, listing, pandoc, cache / "bodies")]
     jobs += [extra(book, drafts, register, pandoc, problems)] if extra else []
     found, *more = together(*jobs)
-    beside: dict[str, bytes] = more[0] if more else {}
+    others: dict[str, bytes] = more[0] if more else {}
     for draft, body in zip(drafts, found, strict=True):
         for warning in body.warnings:
             _explain(warning, draft, drafts, problems)
@@ -93,12 +92,12 @@ def build(
             body.html,
             draft.source.last_run,
             body.headings,
-            page_line(book, draft.page, body.minutes, set(beside)),
+            page_line(book, draft.page, body.minutes, set(others)),
             twin_name(draft.page),
         )
         for draft, body in zip(drafts, found, strict=True)
     ]
-    files = {**beside, **_files(book, drafts, found, problems)}
+    files = {**others, **_files(book, drafts, found, problems)}
     pages = _pages(book, site, NAME if ebook else "")
     files["llms.txt"] = llms(book, site)
     files |= {built.twin: body.markdown.encode() for built, body in zip(site, found, strict=True)}
