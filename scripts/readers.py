@@ -88,7 +88,7 @@ def derive(
             made |= {name: text.encode() for name, text in kept.items()}
         else:
             work = partial(_page, book, draft, register, pandoc, said, wheel)
-            missing.append((key, Piece(work, len(draft.source.text))))
+            missing.append((key, Piece(work, 2 * len(draft.source.text))))
     results: list[Made] = yield [piece for _, piece in missing]
     for (key, _), one in zip(missing, results, strict=True):
         made |= {name: text.encode() for name, text in one.texts.items()}

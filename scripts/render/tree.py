@@ -103,33 +103,27 @@ class Walker:
     """
 
     @cached_property
-    def _handlers(self) -> dict[str, Callable[[Node], list[Node] | None]]:
-        return {name[3:]: getattr(self, name) for name in dir(self) if name.startswith("on_")}
-
-    @cached_property
-    def _leaves(self) -> frozenset[str]:
-        """Elements that hold no others and that this walker does not handle: most of any tree."""
-        return frozenset(kind for kind in LEAVES if kind.lower() not in self._handlers)
+    def _handlers(self) -> _Handlers:
+        return _Handlers(self)
 
     def walk(self, node: Any) -> Any:
         if isinstance(node, list):
+            handlers = self._handlers
             out: list[Any] = []
             for item in node:
-                if not isinstance(item, dict):
-                    out.append(self.walk(item) if item and isinstance(item, list) else item)
+                if isinstance(item, list):
+                    # One that starts with a string is a target, or an element's attributes.
+                    out.append(self.walk(item) if item and not isinstance(item[0], str) else item)
                     continue
-                kind = item.get("t")
-                if kind in self._leaves:
-                    out.append(item)
-                    continue
+                kind = item.get("t") if isinstance(item, dict) else None
                 if kind is None:
                     out.append(self.walk(item))
                     continue
-                handler = self._handlers.get(kind.lower())
+                handler = handlers[kind]
                 new = handler(item) if handler else None
                 if new is not None:
                     out += new
-                elif isinstance(item.get("c"), (list, dict)):
+                elif kind not in LEAVES and isinstance(item.get("c"), (list, dict)):
                     out.append({"t": kind, "c": self.walk(item["c"])})
                 else:
                     out.append(item)
@@ -137,3 +131,15 @@ class Walker:
         if isinstance(node, dict):
             return {key: self.walk(value) for key, value in node.items()}
         return node
+
+
+class _Handlers(dict[str, Callable[[Node], list[Node] | None] | None]):
+    """A walker's method for each kind of element, None where it has none."""
+
+    def __init__(self, walker: Walker) -> None:
+        super().__init__()
+        self.walker = walker
+
+    def __missing__(self, kind: str) -> Callable[[Node], list[Node] | None] | None:
+        self[kind] = getattr(self.walker, f"on_{kind.lower()}", None)
+        return self[kind]
