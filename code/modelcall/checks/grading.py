@@ -101,8 +101,8 @@ class Exercise:
             nonlocal tries
             entry = old if isinstance(old, dict) else {}
             before = entry.get("tries", 0)
-            tries = (before if isinstance(before, int) else 0) + (verdict.state == "wrong")
-            return {"tries": tries, "passed": bool(entry.get("passed")) or verdict.state == "passed"}
+            tries = max(0, before if isinstance(before, int) else 0) + (verdict.state == "wrong")
+            return entry | {"tries": tries, "passed": bool(entry.get("passed")) or verdict.state == "passed"}
 
         trouble = local.record("exercises", self.number, change)
         if verdict.state == "passed":
@@ -128,7 +128,7 @@ class Exercise:
             f" I have solved exercise {self.number}</label></div>"
         )
         plain = f"Exercise {self.number} has {len(self.hints)} hints; its check gives one with each failure."
-        bundle.show(page, plain, lambda module: module.HTML(html.escape(plain)))
+        bundle.show(page, plain, lambda module: module.HTML(html.escape(plain)), still=True)
 
 
 def exercise(

@@ -3,7 +3,7 @@
 A cell that lets its reader do something has to work in places that know nothing of each other. The output is
 one bundle, from which each place takes the richest form it can show: a widget where a kernel runs, Markdown
 with a raw-HTML fence where the book is built, plain text in a terminal. The widget lives as long as its
-kernel, so the stored notebook keeps the other two.
+kernel, so the stored notebook keeps the other two; a reader's keeps Markdown without the page's HTML.
 
 Not done here: no script and no style. Those of the page are ``interact.js`` and ``interact.css``.
 """
@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any
+
+from modelcall.lab import local
 
 __all__ = ["WIDGET_VIEW", "fence", "show", "widgets"]
 
@@ -40,10 +42,13 @@ def fence(html: str) -> str:
     return f"{ticks}{{=html}}\n{html}\n{ticks}"
 
 
-def show(page: str, plain: str, live: Callable[[Any], Any], static: str = "") -> None:
+def show(page: str, plain: str, live: Callable[[Any], Any], static: str = "", *, still: bool = False) -> None:
     """Show an output: ``page`` is HTML, ``plain`` text, ``live`` makes the widget from ``ipywidgets``.
 
-    Without ``ipywidgets`` a notebook shows ``static``, Markdown that needs no script (by default ``plain``).
+    The book's own runs, which keep nobody's progress, store the page. In a reader's notebook stands
+    ``static`` instead, Markdown that needs no script (by default ``plain``): it is what the notebook shows on
+    a site, exported, or without ``ipywidgets``. ``still`` says that the widget has nothing to turn: a
+    reader's notebook has only the Markdown then, and shows it without a kernel too.
     """
     try:
         from IPython.core.getipython import get_ipython
@@ -54,11 +59,11 @@ def show(page: str, plain: str, live: Callable[[Any], Any], static: str = "") ->
     if get_ipython() is None:
         print(plain)
         return
-    data: dict[str, Any] = {"text/plain": plain}
-    if (module := widgets()) is None:
-        data["text/markdown"] = static or plain
-    else:
-        view = live(module)
+    module, own = widgets(), local.place() is None
+    data: dict[str, Any] = {"text/plain": plain, "text/markdown": static or plain}
+    if module is not None and own:
         data["text/markdown"] = fence(page)
+    if module is not None and (own or not still):
+        view = live(module)
         data[WIDGET_VIEW] = {"version_major": 2, "version_minor": 0, "model_id": view.model_id}
     display(data, raw=True)

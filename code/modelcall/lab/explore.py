@@ -82,6 +82,8 @@ def _controls(fn: object, say: object, labels: Mapping[str, str], specs: Mapping
         raise TypeError(f"say: expected a function; {args.found(say)}")
     if not specs:
         raise ValueError("explore: expected at least one control, such as temperature=(0.1, 3.0, 0.1)")
+    for key, label in args.mapping("labels", labels, str).items():
+        args.text(f"labels[{key!r}]", label)
     if unknown := labels.keys() - specs.keys():
         raise ValueError(f"labels: {sorted(unknown)[0]!r} is no control; there are {', '.join(specs)}")
     defaults: dict[str, object] = {}
