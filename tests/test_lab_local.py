@@ -282,7 +282,7 @@ def test_progress_in_a_notebook_says_what_is_done(kept: Path, monkeypatch: pytes
     local.record("exercises", "1.1", lambda _: {"tries": 0, "passed": True})
     local.record("exercises", "1.2", lambda _: {"tries": 2, "passed": False})
     seen: list[str] = []
-    monkeypatch.setattr(bundle, "show", lambda page, plain, live, static="", **_: seen.append(static))
+    monkeypatch.setattr(bundle, "show_still", lambda page, plain, live, static="": seen.append(static))
     progress()
     assert seen[0].startswith("2 of 3 done.\n\n| what | about | state |\n")
     assert [line.split(" | ")[-1] for line in seen[0].splitlines()[4:]] == [

@@ -41,7 +41,7 @@ def displayed(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def form(monkeypatch: pytest.MonkeyPatch, *given: Any, **options: Any) -> Any:
     """The widgets of a prediction: field, button, status."""
     made: list[Any] = []
-    monkeypatch.setattr(bundle, "show", lambda page, plain, live, *_, **__: made.append(live(widgets)))
+    monkeypatch.setattr(bundle, "show", lambda page, plain, live: made.append(live(widgets)))
     predict(*given, **options)
     field, row = made[0].children
     return field, *row.children

@@ -128,7 +128,7 @@ class Exercise:
             f" I have solved exercise {self.number}</label></div>"
         )
         plain = f"Exercise {self.number} has {len(self.hints)} hints; its check gives one with each failure."
-        bundle.show(page, plain, lambda module: module.HTML(html.escape(plain)), still=True)
+        bundle.show_still(page, plain, lambda module: module.HTML(html.escape(plain)))
 
 
 def exercise(

@@ -16,7 +16,7 @@ from typing import Any
 
 from modelcall.lab import local
 
-__all__ = ["WIDGET_VIEW", "fence", "show", "widgets"]
+__all__ = ["WIDGET_VIEW", "fence", "show", "show_still", "widgets"]
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -42,14 +42,22 @@ def fence(html: str) -> str:
     return f"{ticks}{{=html}}\n{html}\n{ticks}"
 
 
-def show(page: str, plain: str, live: Callable[[Any], Any], static: str = "", *, still: bool = False) -> None:
+def show(page: str, plain: str, live: Callable[[Any], Any], static: str = "") -> None:
     """Show an output: ``page`` is HTML, ``plain`` text, ``live`` makes the widget from ``ipywidgets``.
 
     The book's own runs, which keep nobody's progress, store the page. In a reader's notebook stands
     ``static`` instead, Markdown that needs no script (by default ``plain``): it is what the notebook shows on
-    a site, exported, or without ``ipywidgets``. ``still`` says that the widget has nothing to turn: a
-    reader's notebook has only the Markdown then, and shows it without a kernel too.
+    a site, exported, or without ``ipywidgets``.
     """
+    _show(page, plain, live, static or plain, widget=True)
+
+
+def show_still(page: str, plain: str, live: Callable[[Any], Any], static: str = "") -> None:
+    """Show an output that has nothing to turn: a reader needs no widget, and sees it without a kernel too."""
+    _show(page, plain, live, static or plain, widget=local.place() is None)
+
+
+def _show(page: str, plain: str, live: Callable[[Any], Any], static: str, widget: bool) -> None:
     try:
         from IPython.core.getipython import get_ipython
         from IPython.display import display
@@ -59,11 +67,11 @@ def show(page: str, plain: str, live: Callable[[Any], Any], static: str = "", *,
     if get_ipython() is None:
         print(plain)
         return
-    module, own = widgets(), local.place() is None
-    data: dict[str, Any] = {"text/plain": plain, "text/markdown": static or plain}
-    if module is not None and own:
-        data["text/markdown"] = fence(page)
-    if module is not None and (own or not still):
-        view = live(module)
-        data[WIDGET_VIEW] = {"version_major": 2, "version_minor": 0, "model_id": view.model_id}
+    data: dict[str, Any] = {"text/plain": plain, "text/markdown": static}
+    if (module := widgets()) is not None:
+        if local.place() is None:
+            data["text/markdown"] = fence(page)
+        if widget:
+            view = live(module)
+            data[WIDGET_VIEW] = {"version_major": 2, "version_minor": 0, "model_id": view.model_id}
     display(data, raw=True)

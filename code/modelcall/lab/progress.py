@@ -94,7 +94,7 @@ def progress(folder: Path | str = ".") -> None:
         raise ValueError(f"folder: expected a folder of notebooks; {args.found(str(folder))}")
     asked = entries(Path(folder))
     plain = f"{len(asked)} entries; run this cell in a notebook, or open the page, to see what is done"
-    bundle.show(_page(asked), plain, lambda module: module.HTML(_live(asked)), _table(asked), still=True)
+    bundle.show_still(_page(asked), plain, lambda module: module.HTML(_live(asked)), _table(asked))
 
 
 def _name(entry: Entry) -> str:
