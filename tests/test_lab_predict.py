@@ -10,14 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
 from modelcall.checks import ch01 as check
 from modelcall.lab import bundle, local
+from modelcall.lab import predict as module
 from modelcall.lab.explore import explore
-from modelcall.lab.predict import predict
+from modelcall.lab.predict import predict, predicted
 from modelcall.lab.progress import progress
 
+ROOT = Path(__file__).resolve().parent.parent
 widgets = pytest.importorskip("ipywidgets")
 
 
@@ -43,7 +46,9 @@ def form(monkeypatch: pytest.MonkeyPatch, *given: Any, **options: Any) -> Any:
     made: list[Any] = []
     monkeypatch.setattr(bundle, "show", lambda page, plain, live: made.append(live(widgets)))
     predict(*given, **options)
-    field, row = made[0].children
+    label, field, row = made[0].children
+    assert not field.description, "a long one leaves the field no width"
+    assert "&lt;b&gt;" in label.value or "<" not in label.value
     return field, *row.children
 
 
@@ -106,7 +111,7 @@ def test_the_field_of_a_number_suggests_none(kept: Path, monkeypatch: pytest.Mon
     field.value = " 0.25 "
     button.click()
     assert status.value == "Kept: 0.25" and local.progress()["predictions"] == {"1.1": 0.25}
-    again, _, status = form(monkeypatch, "1.1 Probability", between=(0, 1))
+    again, _, status = form(monkeypatch, "1.1 A <b> probability", between=(0, 1))
     assert again.value == "0.25" and status.value == "Kept before: 0.25"
 
 
@@ -184,6 +189,70 @@ def test_the_progress_page_says_what_it_cannot_read(kept: Path, displayed: list[
     assert displayed[0]["text/markdown"].startswith(
         "0 of 0 done. The file modelcall-progress.json holds no progress"
     )
+
+
+# -- what the page found ------------------------------------------------------------------------------------
+
+
+def test_what_was_said_stands_beside_what_was_found(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "_told", {})
+    views: list[Any] = []
+    show = "modelcall.lab.bundle.show"
+    with monkeypatch.context() as context:
+        context.setattr(
+            show, lambda page, plain, live, static="": views.append((live(widgets), static, page))
+        )
+        predicted("1.1", "0.59")
+        predict("1.1 Probability", between=(0, 1), answer=0.25)
+        predicted("1.1", 2)
+    (first, plain, page), (_, told, _) = views
+    assert plain == "Prediction 1.1: 0.59." and told == "Prediction 1.1: 2. You said 0.25."
+    assert first.value == "Prediction 1.1: 0.59. You said 0.25.", "keeping one changes what is shown already"
+    assert page == '<p class="predicted" data-key="predict:1.1">Prediction 1.1: 0.59.</p>'
+    capsys.readouterr()
+    predicted("1.2", "<b>")
+    assert capsys.readouterr().out == "Prediction 1.2: <b>.\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        ((1.1, "x"), TypeError, "number: expected text; got 1.1"),
+        (("1", "x"), ValueError, "number: expected that of a prediction, such as '1.2'; got '1'"),
+        (("1.1", None), TypeError, "found: expected a number; got None"),
+        (("1.1", math.nan), ValueError, "found: expected a number"),
+        (("1.1", " "), ValueError, "found: expected words or a number; got ' '"),
+    ],
+)
+def test_what_was_found_must_be_something(given: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=re.escape(words)):
+        predicted(*given)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "chapters").glob("[0-9]*.ipynb")), ids=lambda path: path.stem)
+def test_every_prediction_of_a_page_is_answered_after_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And with a value that the reader could have given."""
+    page = nbformat.read(path, 4)
+    asked: dict[str, list[str]] = {}
+    answered: list[str] = []
+    for cell in page.cells:
+        for output in cell.get("outputs", []):
+            markdown = output.get("data", {}).get("text/markdown", "")
+            if form := re.search(
+                r'<form class="prediction".*data-key="predict:([\d.]+)".*?</form>', markdown
+            ):
+                asked[form[1]] = re.findall(r'(?:value|min|max)="([^"]*)"', form[0])
+            if found := re.search(r'data-key="predict:([\d.]+)">Prediction \1: (.*)\.</p>', markdown):
+                assert found[1] in asked, f"{path.name}: {found[1]} is answered before it is asked"
+                answered.append(found[1])
+                ends = asked[found[1]]
+                if len(ends) == 2 and all(map(str.isdigit, ends)):
+                    assert float(ends[0]) <= float(found[2]) <= float(ends[1])
+                else:
+                    assert found[2] in ends
+    assert answered and sorted(answered) == sorted(asked), "each prediction once: predicted(number, found)"
 
 
 # -- a notebook that is saved --------------------------------------------------------------------------------

@@ -205,7 +205,7 @@ def _control(control: Control) -> str:
 def _live(module: Any, controls: Sequence[Control], states: Sequence[State]) -> Any:
     """Widgets over the states. Their result is one HTML widget whose value is replaced, never appended."""
     result = module.HTML(value=states[_start(controls)].live)
-    style = {"description_width": "initial"}
+    style, layout = {"description_width": "initial"}, {"width": "32em", "max_width": "100%"}
     fields = []
     for control in controls:
         options = [(name, i) for i, name in enumerate(control.names)]
@@ -213,7 +213,8 @@ def _live(module: Any, controls: Sequence[Control], states: Sequence[State]) -> 
             field = module.Checkbox(value=bool(control.start), description=control.label, indent=False)
         else:
             kind = module.SelectionSlider if control.kind == "slider" else module.Dropdown
-            field = kind(options=options, value=control.start, description=control.label, style=style)
+            label = control.label  # takes its room from the width, so that a long one leaves little of 300 px
+            field = kind(options=options, value=control.start, description=label, style=style, layout=layout)
         fields.append(field)
 
     def update(_: object) -> None:

@@ -1,8 +1,8 @@
 """Ask before the page tells: a number or a choice, kept on the reader's own device.
 
 A prediction costs a second and changes how the next output is read. In a notebook it is a small form, or
-``answer=`` where there are no widgets; on the page a native one. It is never graded and never leaves the
-device (:mod:`modelcall.lab.local`).
+``answer=`` where there are no widgets; on the page a native one. Once the page has told, ``predicted`` puts
+the two side by side. A prediction is never graded and never leaves the device (:mod:`modelcall.lab.local`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from typing import Any
 
 from modelcall.lab import args, bundle, local
 
-__all__ = ["predict"]
+__all__ = ["predict", "predicted", "shown"]
 
 _QUESTION = re.compile(r"([0-9]+\.[0-9]+) (\S.*)", re.S)
+_NUMBER = re.compile(r"[0-9]+\.[0-9]+")
+_told: dict[str, Callable[[], None]] = {}  # what shows the answer of a question beside its prediction
 Bounds = tuple[float, float] | None
 
 
@@ -53,6 +55,8 @@ def predict(
     def keep(value: object) -> str:
         kept = _answer(value, options, bounds)
         trouble = local.record("predictions", number, lambda _: kept)
+        if number in _told:
+            _told[number]()
         return f"Kept: {shown(kept)}" + (f" ({trouble})" if trouble else "")
 
     if answer is not None:
@@ -61,6 +65,40 @@ def predict(
     plain = f"Prediction {number}. {words}: call predict(..., answer=...) to keep yours."
     page = _page(number, words, options, bounds)
     bundle.show(page, plain, lambda module: _live(module, number, words, options, bounds, keep))
+
+
+def predicted(number: str, found: str | float) -> None:
+    """Say what the page found for a prediction, beside what its reader said, if that is kept.
+
+    Raises:
+        TypeError: ``number`` is no text, or ``found`` neither text nor a number.
+        ValueError: ``number`` is none of a prediction, or ``found`` is empty or NaN.
+
+    >>> predicted("1.1", f"{0.5886:.2f}")
+    Prediction 1.1: 0.59.
+    """
+    if not _NUMBER.fullmatch(args.text("number", number)):
+        raise ValueError(f"number: expected that of a prediction, such as '1.2'; {args.found(number)}")
+    truth = args.text("found", found) if isinstance(found, str) else shown(args.real("found", found))
+    if not truth.strip():
+        raise ValueError(f"found: expected words or a number; {args.found(found)}")
+    plain = f"Prediction {number}: {truth}."
+
+    def told() -> str:
+        said = local.progress()["predictions"].get(number)
+        return plain if said is None else f"{plain} You said {shown(said)}."
+
+    def live(module: Any) -> Any:
+        view = module.HTML(html.escape(told()))
+
+        def again() -> None:
+            view.value = html.escape(told())
+
+        _told[number] = again
+        return view
+
+    page = f'<p class="predicted" data-key="predict:{number}">{html.escape(plain, quote=False)}</p>'
+    bundle.show(page, plain, live, told())
 
 
 def shown(value: object) -> str:
@@ -134,14 +172,13 @@ def _live(
 ) -> Any:
     """A form. The field of a number starts empty, as a number in it would be kept by whoever types none."""
     before = local.progress()["predictions"].get(number)
-    style = {"description_width": "initial"}
     if options:
         value = before if isinstance(before, str) and before in options else None
-        field = module.RadioButtons(options=list(options), value=value, description=words, style=style)
+        field = module.RadioButtons(options=list(options), value=value)
     else:
         told = f"from {shown(between[0])} to {shown(between[1])}" if between else "a number"
         value = shown(before) if isinstance(before, int | float) else ""
-        field = module.Text(value=value, placeholder=told, description=words, style=style)
+        field = module.Text(value=value, placeholder=told, layout={"width": "12em"})
     said = "" if before is None else f"Kept before: {html.escape(shown(before))}"
     button, status = module.Button(description="Keep"), module.HTML(said)
 
@@ -153,7 +190,9 @@ def _live(
             status.value = html.escape(str(error))
 
     button.on_click(press)
-    return module.VBox([field, module.HBox([button, status])])
+    # A description would share the width of its field, and a long one leaves it none.
+    label = module.HTML(html.escape(words))
+    return module.VBox([label, field, module.HBox([button, status])])
 
 
 def _number(text: str, told: str) -> float:
