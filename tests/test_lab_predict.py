@@ -122,7 +122,10 @@ def test_a_form_opens_whatever_was_kept(kept: Path, monkeypatch: pytest.MonkeyPa
     field, button, status = form(monkeypatch, "1.2 Which?", ["up", "down"])
     assert field.value is None
     button.click()
-    assert status.value.startswith("answer: expected one of up, down")
+    assert status.value == "Choose one of them first."
+    field.value = "up"
+    button.click()
+    assert status.value == "Kept: up" and local.progress()["predictions"]["1.2"] == "up"
 
 
 # -- nothing is lost -----------------------------------------------------------------------------------------

@@ -183,6 +183,9 @@ def _live(
     button, status = module.Button(description="Keep"), module.HTML(said)
 
     def press(_: object) -> None:
+        if options and field.value is None:
+            status.value = "Choose one of them first."
+            return
         try:
             typed = field.value if options else _number(field.value, field.placeholder)
             status.value = html.escape(keep(typed))
