@@ -40,6 +40,14 @@ def by_the_shared_module(order: list[str], probs: list[float], seed: int) -> dic
     return made
 
 
+def by_numpys_shared_state(order: list[str], probs: list[float], seed: int) -> dict[str, int]:
+    made = {}
+    for name in order:
+        np.random.seed(zlib.crc32(f"{seed}/{name}".encode()))
+        made[name] = int(np.random.choice(len(probs), p=probs))
+    return made
+
+
 def by_inversion(order: list[str], probs: list[float], seed: int) -> dict[str, int]:
     made = {}
     for name in order:
@@ -117,7 +125,8 @@ WRONG: Wrong = {
         (seeded(lambda n, s: 1000 * s + len(n)), "seed with the whole name"),
         (seeded(lambda n, s: s + int(n.split()[-1])), "raises ValueError"),
         (seeded(lambda n, s: (s, n)), "raises TypeError"),
-        (by_the_shared_module, "that all of Python shares"),
+        (by_the_shared_module, "that the whole program shares"),
+        (by_numpys_shared_state, "that the whole program shares"),
         (lambda o, p, s: seeded(lambda n, _: f"{s}/{o.index(n)}")(o, p, s), "the place in the order"),
         (lambda o, p, s: {n: ["not", "yes"][i % 2] for n, i in keyed(o, p, s).items()}, "expected the index"),
         (lambda o, p, s: {n: float(i) for n, i in keyed(o, p, s).items()}, "expected the index"),
@@ -247,6 +256,8 @@ def test_each_exercise_has_its_share(number: str) -> None:
 
 def test_the_check_leaves_the_shared_generator_as_it_was() -> None:
     random.seed(5)
-    before = random.getstate()
-    check.exercise_1_3.grade(by_the_shared_module)
-    assert random.getstate() == before
+    np.random.seed(5)
+    before = random.getstate(), repr(np.random.get_state())
+    for answer in (by_the_shared_module, by_numpys_shared_state):
+        check.exercise_1_3.grade(answer)
+        assert (random.getstate(), repr(np.random.get_state())) == before

@@ -7,6 +7,8 @@ import random
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from modelcall import ch01
 from modelcall.checks.ch01_decisions import exercise_1_5, exercise_1_6, exercise_1_7
 from modelcall.checks.grading import Answer, Wrong, apart, close, exercise, number, sequence
@@ -140,7 +142,8 @@ def _entropy_mistake(logits: list[float], t: float, have: float, right: float) -
 def exercise_1_3(answer: Answer, rng: random.Random) -> None:
     probs = ch01.softmax([1.6, 0.9, 0.3, -0.4], 2.0)
     names = ["ann", "bob", *(f"{rng.choice('abcdef')}{rng.getrandbits(32):x}" for _ in range(398))]
-    shared = random.getstate()
+    shared, numpys = random.getstate(), np.random.get_state(legacy=False)
+    keys = numpys["state"]["key"]
     first = _draws(answer, names, probs, 1)
     for name, index in first.items():
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(probs):
@@ -174,11 +177,14 @@ def exercise_1_3(answer: Answer, rng: random.Random) -> None:
         _draws(answer, names, [0.0, 1.0, 0.0], 1).values()
     ) != {1}:
         raise Wrong("draw_all: a word of probability 0 was drawn")
-    if random.getstate() != shared:
+    if random.getstate() != shared or not np.array_equal(
+        np.random.get_state(legacy=False)["state"]["key"], keys
+    ):
         random.setstate(shared)
+        np.random.set_state(numpys)
         raise Wrong(
-            "draw_all: it seeds the generator that all of Python shares, so whoever else draws from it gets "
-            "other numbers; random.Random makes one of its own"
+            "draw_all: it seeds a generator that the whole program shares, so whoever else draws from it "
+            "gets other numbers; random.Random and numpy.random.default_rng make one of their own"
         )
     salted = [_salted_draws(answer, names[:50], probs, salt) for salt in (1, 2)]
     if salted[0] != salted[1]:
