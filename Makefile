@@ -53,7 +53,7 @@ lab: $(BOOK)  ## open the readers' notebooks in JupyterLab, from notebooks/, whe
 	@$(VENV)/bin/jupyter lab --notebook-dir=notebooks
 
 edit: $(BOOK)  ## open the chapters' own notebooks in JupyterLab, for authors (then: make sync)
-	@$(VENV)/bin/jupyter lab --notebook-dir=chapters
+	@MODELCALL_PROGRESS=off $(VENV)/bin/jupyter lab --notebook-dir=chapters
 
 sync: $(BOOK)  ## bring text and notebooks together; runs only the stale notebooks
 	@$(PY) scripts/sync.py

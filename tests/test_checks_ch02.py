@@ -109,7 +109,7 @@ WRONG_2: Wrongs = [
     (lambda c, f: by_table(c, f).replace("REFUSED", "COMPLETED"), "'content_filter' is REFUSED"),
     (lambda c, f: "TRANSPORT_FAILURE" if f == "tool_calls" else by_table(c, f), "orderly end too"),
     (lambda c, f: by_table(200 if c in (200, 201) else c, f), "expected 'TRANSPORT_FAILURE'"),
-    (lambda c, f: by_table(c, f.lower() if f else f), "expected 'TRANSPORT_FAILURE'"),
+    (lambda c, f: by_table(c, f.lower() if f else f), "'STOP' is none of the four"),
     (lambda c, f: by_table(c, f).lower(), "expected"),
     (lambda c, f: (by_table(c, f),), "expected the name of a status"),
     (lambda c, f: TABLE[f], "raises KeyError"),
@@ -176,8 +176,12 @@ def by_copy(before: Stock, after: Stock, move: MoveT) -> bool:
 
 
 def by_changes(before: Stock, after: Stock, move: MoveT) -> bool:
-    changed = {key: after[key] - before[key] for key in before if after[key] != before[key]}
-    return changed == {(move[0], move[1]): -move[3], (move[0], move[2]): move[3]}
+    rows = before.keys() | after.keys()
+    changes = {key: after.get(key, 0) - before.get(key, 0) for key in rows}
+    return {key: change for key, change in changes.items() if change} == {
+        (move[0], move[1]): -move[3],
+        (move[0], move[2]): move[3],
+    }
 
 
 def by_rows(before: Stock, after: Stock, move: MoveT) -> bool:
@@ -186,7 +190,7 @@ def by_rows(before: Stock, after: Stock, move: MoveT) -> bool:
         change = {source: -count, target: count}.get(where, 0) if what == item else 0
         if after[what, where] != had + change:
             return False
-    return True
+    return before.keys() == after.keys()
 
 
 def in_place(before: Stock, after: Stock, move: MoveT) -> bool:
@@ -229,13 +233,13 @@ Grant = dict[str, Any]
 
 
 def by_fields(grant: Grant, asked: Grant) -> bool:
-    inside = (asked["folder"] + "/").startswith(grant["folder"] + "/")
+    inside = (posixpath.normpath(asked["folder"]) + "/").startswith(grant["folder"] + "/")
     small = asked["limit_bytes"] <= grant["limit_bytes"] and asked["expires_s"] <= grant["expires_s"]
     return inside and small and asked["verb"] == grant["verb"]
 
 
 def by_parents(grant: Grant, asked: Grant) -> bool:
-    folder, top = PurePosixPath(asked["folder"]), PurePosixPath(grant["folder"])
+    folder, top = PurePosixPath(posixpath.normpath(asked["folder"])), PurePosixPath(grant["folder"])
     if asked["verb"] != grant["verb"] or not folder.is_relative_to(top):
         return False
     return not any(asked[name] > grant[name] for name in ("limit_bytes", "expires_s"))

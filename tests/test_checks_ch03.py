@@ -196,7 +196,7 @@ WRONG: list[tuple[Exercise, Callable[..., Any], str]] = [
     (check.exercise_3_2, lambda t, w, s: (t * w, (t + 1) * w), "this counts values"),
     (check.exercise_3_2, lambda t, w, s: ((t - 1) * w * s, t * w * s), "ids count from 0"),
     (check.exercise_3_2, lambda t, w, s: (0, 0), "expected"),
-    (check.exercise_3_3, lambda x, c, r: 1 - len(x) / r / c(x), "the sign is turned"),
+    (check.exercise_3_3, lambda x, c, r: 1 - len(x) / r / c(x), "has the sign turned"),
     (check.exercise_3_3, lambda x, c, r: abs(len(x) / r / c(x) - 1), "the sign"),
     (check.exercise_3_3, lambda x, c, r: 100 * (len(x) / r / c(x) - 1), "in percent"),
     (check.exercise_3_3, lambda x, c, r: 1 - c(x) / (len(x) / r), "compares with the guess"),

@@ -7,6 +7,7 @@ success, 1 is a finding, such as a ledger entry that does not hold, and 2 is a m
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -37,7 +38,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return 0
-    return int(COMMANDS[arguments.command].run(arguments))
+    try:
+        status = int(COMMANDS[arguments.command].run(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"modelcall {arguments.command}: {error}", file=sys.stderr)
+        return 2
+    return status
 
 
 if __name__ == "__main__":

@@ -192,6 +192,21 @@ def test_predictions_and_ticks_reach_the_progress_page(browser: Browser, site: P
         assert not errors
 
 
+def test_what_was_said_stands_beside_what_was_found(browser: Browser, site: Path) -> None:
+    """At once, after a reload, and not before anything was said."""
+    with from_disk(browser, site, CHAPTER) as (page, errors):
+        line = page.locator('.predicted[data-key="predict:1.6"]')
+        expect(line).to_have_text("Prediction 1.6: rises.")
+        form = page.locator("#predict-1-6")
+        form.get_by_label("falls").check()
+        form.get_by_role("button", name="Keep").click()
+        expect(line).to_have_text("Prediction 1.6: rises. You said falls.")
+        page.reload()
+        expect(line).to_have_text("Prediction 1.6: rises. You said falls.")
+        expect(page.locator('.predicted[data-key="predict:1.1"]')).to_have_text("Prediction 1.1: 0.59.")
+        assert not errors
+
+
 def test_an_impossible_prediction_is_refused(browser: Browser, site: Path) -> None:
     with from_disk(browser, site, CHAPTER) as (page, _):
         number = page.get_by_role("spinbutton", name="Probability of the pair")

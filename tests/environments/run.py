@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,10 +71,15 @@ def versions(python: Path) -> dict[str, str]:
     return {each["name"].lower().replace("_", "-"): each["version"] for each in found}
 
 
+def interpreter(folder: Path) -> Path:
+    """Return where a virtual environment has its Python."""
+    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
 def environment(folder: Path, base: str, pins: Path) -> Path:
     """Make a virtual environment of the pins; return its Python."""
     subprocess.run([base, "-m", "venv", str(folder)], check=True)
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    python = interpreter(folder)
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, "-r", str(pins)], check=True)
     return python
@@ -106,16 +112,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--notebook", action="append", help="a notebook of the site (default: both of chapter 1)"
     )
     options = parser.parse_args(arguments)
+    if not options.pins.is_file():
+        parser.error(f"pins: expected a file of requirements; got {str(options.pins)!r}")
+    if options.environment and not interpreter(options.environment).is_file():
+        parser.error(
+            f"--environment: expected a folder with {interpreter(Path())}; got {options.environment}"
+        )
+    if not options.environment and shutil.which(options.python) is None:
+        parser.error(f"--python: expected a Python on this machine; got {options.python!r}")
+    try:
+        return check(options, parser)
+    except subprocess.CalledProcessError as error:
+        print(f"run.py: this failed with status {error.returncode}: {' '.join(map(str, error.cmd))}")
+        return 2
+
+
+def check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Do what the options say; return 0 if everything ran and no package moved."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         derive = [sys.executable, str(ROOT / "scripts/readers.py"), "--output", str(folder / "site")]
         subprocess.run(derive, check=True)
+        named = options.notebook or DEFAULT
+        if absent := [name for name in named if not (folder / "site" / name).is_file()]:
+            parser.error(f"--notebook: expected one of the site, such as {DEFAULT[0]}; got {absent[0]!r}")
         if options.environment:
-            python = (options.environment / "bin/python").absolute()
+            python = interpreter(options.environment).absolute()
         else:
             python = environment(folder / "venv", options.python, options.pins)
         before = versions(python)
-        named = options.notebook or DEFAULT
         print(f"first cell of {named[0]}")
         passed = run(python, folder / "site" / named[0], "first", {})
         after = versions(python)

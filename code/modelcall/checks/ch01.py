@@ -7,10 +7,12 @@ import random
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from modelcall import ch01
 from modelcall.checks.ch01_decisions import exercise_1_5, exercise_1_6, exercise_1_7
-from modelcall.checks.grading import Answer, Wrong, close, exercise, number, sequence
-from modelcall.checks.values import SaltedText
+from modelcall.checks.grading import Answer, Wrong, apart, close, exercise, number, sequence
+from modelcall.checks.values import SaltedText, salted_hash
 
 __all__ = [
     "exercise_1_1",
@@ -57,14 +59,25 @@ def exercise_1_1(answer: Answer, rng: random.Random) -> None:
             raise Wrong(f"{call}: the first result takes the logarithms to another base; they are natural")
         if close(whole, total):
             raise Wrong(f"{call}: the first result is still a log probability; exponentiate it")
-        place, got, right = ("first", whole, want) if not close(whole, want) else ("second", mean, want_mean)
-        raise Wrong(f"{call}: the {place} result is {got:.4g}; expected {right:.4g}")
+        if not close(whole, want):
+            raise Wrong(f"{call}: the first result is {apart(whole, want)}")
+        raise Wrong(f"{call}: the second result {_mean_mistake(mean, want, want_mean, len(logprobs))}")
     long = [-1.0] * 2000
     if not close(_pair(answer, long)[1], math.exp(-1)):
         raise Wrong(
             f"{answer.shown(long)}: the product of 2000 probabilities is smaller than any float, so its root "
             "is lost; take the mean of the logarithms"
         )
+
+
+def _mean_mistake(mean: float, whole: float, want: float, tokens: int) -> str:
+    if close(mean, 1 / want):
+        return "is the perplexity; the geometric mean is one divided by it"
+    if close(mean, math.log(want)):
+        return "is still a log probability; exponentiate it"
+    if close(mean, whole / tokens):
+        return "is the product divided by the number of tokens; a product is evened out by its root"
+    return f"is {apart(mean, want)}"
 
 
 def _pair(answer: Answer, logprobs: list[float]) -> tuple[float, float]:
@@ -111,7 +124,9 @@ def _entropy_mistake(logits: list[float], t: float, have: float, right: float) -
         scaled = [p / t for p in ch01.softmax(logits)]
         if close(have, -math.fsum(p * math.log2(p) for p in scaled), 1e-7):
             return f"at T={t:g} the probabilities are divided by T; it divides the logits before the softmax"
-    return f"at T={t:g} the entropy is {have:.4g} bits; expected {right:.4g}"
+    if close(have, 2**right, 1e-7):
+        return f"at T={t:g} this is the perplexity, 2 to the power of the entropy; expected bits"
+    return f"at T={t:g} the entropy is {apart(have, right, ' bits')}"
 
 
 @exercise(
@@ -126,7 +141,9 @@ def _entropy_mistake(logits: list[float], t: float, have: float, right: float) -
 )
 def exercise_1_3(answer: Answer, rng: random.Random) -> None:
     probs = ch01.softmax([1.6, 0.9, 0.3, -0.4], 2.0)
-    names = [f"request {rng.randrange(10**6)}" for _ in range(400)]
+    names = ["ann", "bob", *(f"{rng.choice('abcdef')}{rng.getrandbits(32):x}" for _ in range(398))]
+    shared, numpys = random.getstate(), np.random.get_state(legacy=False)
+    keys = numpys["state"]["key"]
     first = _draws(answer, names, probs, 1)
     for name, index in first.items():
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(probs):
@@ -136,7 +153,8 @@ def exercise_1_3(answer: Answer, rng: random.Random) -> None:
     shuffled = rng.sample(names, len(names))
     if _draws(answer, shuffled, probs, 1) != first:
         raise Wrong(
-            "draw_all: a request's word depends on who asked before it: the requests share one generator"
+            "draw_all: a request's word depends on who asked before it: the requests share one generator, or "
+            "the place in the order is in the seed"
         )
     if _draws(answer, names[:50], probs, 1) != {name: first[name] for name in names[:50]}:
         raise Wrong("draw_all: a request's word depends on how many others there are")
@@ -150,7 +168,8 @@ def exercise_1_3(answer: Answer, rng: random.Random) -> None:
         if abs(counts[index] / len(names) - share) > 0.12:
             raise Wrong(
                 f"draw_all: word {index} comes in {counts[index]} of {len(names)} draws, its probability is "
-                f"{share:.2f}: draw from probs as they are, whatever the seed"
+                f"{share:.2f}: draw from probs as they are, and seed with the whole name, so that no two "
+                "requests have the same draw"
             )
     if _draws(answer, names, probs, 2) == first:
         raise Wrong("draw_all: another seed gives the same words")
@@ -158,11 +177,20 @@ def exercise_1_3(answer: Answer, rng: random.Random) -> None:
         _draws(answer, names, [0.0, 1.0, 0.0], 1).values()
     ) != {1}:
         raise Wrong("draw_all: a word of probability 0 was drawn")
+    if random.getstate() != shared or not np.array_equal(
+        np.random.get_state(legacy=False)["state"]["key"], keys
+    ):
+        random.setstate(shared)
+        np.random.set_state(numpys)
+        raise Wrong(
+            "draw_all: it seeds a generator that the whole program shares, so whoever else draws from it "
+            "gets other numbers; random.Random and numpy.random.default_rng make one of their own"
+        )
     salted = [_salted_draws(answer, names[:50], probs, salt) for salt in (1, 2)]
     if salted[0] != salted[1]:
         raise Wrong(
-            "draw_all: it seeds with hash(), and the hash of a text is another one in every process: a run "
-            "could not be repeated tomorrow"
+            "draw_all: it seeds with hash() or id(), and that of a text is another one in every process: a "
+            "run could not be repeated tomorrow"
         )
 
 
@@ -180,7 +208,8 @@ def _index(value: object) -> object:
 
 
 def _salted_draws(answer: Answer, names: list[str], probs: list[float], salt: int) -> list[Any]:
-    result = answer([SaltedText(name, salt) for name in names], list(probs), 1)
+    with salted_hash(salt):
+        result = answer([SaltedText(name, salt) for name in names], list(probs), 1)
     return [_index(value) for value in result.values()]
 
 
@@ -195,12 +224,13 @@ def _salted_draws(answer: Answer, names: list[str], probs: list[float], salt: in
     ],
 )
 def exercise_1_4(answer: Answer, rng: random.Random) -> None:
-    words = ["refund", "policy", "agent", "denies", "exception", "the", "Wagnersløv", "a", "aab", "abab"]
+    words = ["refund", "Refund", "policy", "agent", "denies", "the", "The", "Wagnersløv", "a", "aab", "abab"]
     cases: list[tuple[list[str], str, list[int]]] = [
         (["the agent denies a refund"] * 3, "the agent denies the refund policy", [0, 10, 40])
     ]
     for _ in range(6):
-        corpus = [" ".join(rng.choices(words, k=rng.randint(2, 6))) for _ in range(rng.randint(1, 4))]
+        lines = [" ".join(rng.choices(words, k=rng.randint(2, 6))) for _ in range(3)]
+        corpus = rng.choices(lines, k=rng.randint(3, 6))  # what occurs more often weighs more
         sentence = " ".join(rng.choices(words, k=rng.randint(1, 7)))
         cases.append((corpus, sentence, rng.sample(range(30), 3)))
     for corpus, sentence, asked in cases:
@@ -233,8 +263,12 @@ def exercise_1_4(answer: Answer, rng: random.Random) -> None:
             why = "this counts the merges learned, not the tokens of the sentence"
         elif got == once:
             why = "a word that occurs twice counts twice"
+        elif got == [
+            ch01.count_tokens(sentence, ch01.train_bpe(list(dict.fromkeys(corpus)), n)) for n in asked
+        ]:
+            why = "a line that is there twice counts twice in training"
         elif got == unmarked:
             why = "a single end-of-word marker is a token too"
         else:
-            why = f"got {[round(n) for n in got]}; expected {want}"
+            why = f"got [{', '.join(f'{n:.6g}' for n in got)}]; expected {want}"
         raise Wrong(f"{call}: {why}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from modelcall import ch01
-from modelcall.checks.grading import Answer, Wrong, close, exercise, number, sequence
+from modelcall.checks.grading import Answer, Wrong, apart, close, exercise, number, sequence
 from modelcall.checks.values import retyped
 
 __all__ = ["exercise_1_5", "exercise_1_6", "exercise_1_7"]
@@ -90,14 +90,22 @@ def exercise_1_6(answer: Answer, rng: random.Random) -> None:
         want_ttft, want = 8.0 + 0.4 * prompt, 18.0 * (output - 1)
         if close(ttft, want_ttft) and abs(decode - want) < 1e-6:
             continue
-        if close(ttft, want_ttft) and close(decode, 18.0 * output):
-            raise Wrong(f"{call}: {output} tokens have {output - 1} gaps between them, not {output}")
+        if close(ttft, want_ttft) and (close(decode, want + 18.0) or close(decode, want - 18.0)):
+            found = round(decode / 18.0)
+            raise Wrong(f"{call}: {output} tokens have {output - 1} gaps between them, not {found}")
         if close(ttft, want_ttft) and close(decode, want_ttft + want):
             raise Wrong(f"{call}: the second result is the total; decode begins at the first token")
         if close(ttft, want_ttft - 8.0):
             raise Wrong(f"{call}: the TTFT lacks the fixed cost of 8.0 ms, for queue and first step")
         if close(ttft, want_ttft) and output > 1 and close(decode, 18.0):
             raise Wrong(f"{call}: the second result is the time of one token, not of the phase")
+        if close(ttft, want_ttft + 18.0):
+            raise Wrong(
+                f"{call}: the TTFT has the time of an output token in it; the first token comes with the "
+                "prompt"
+            )
+        if close(ttft, want_ttft) and close(decode, want + 8.0):
+            raise Wrong(f"{call}: the fixed cost of 8.0 ms is paid once, before the first token")
         if close(ttft, want_ttft) and 0 < abs(decode - want) <= 1.5 * output:
             raise Wrong(f"{call}: the decode time has jitter in it; simulate with jitter_ms=0.0")
         if close(ttft * 1000, want_ttft):
@@ -107,7 +115,7 @@ def exercise_1_6(answer: Answer, rng: random.Random) -> None:
         name, got, right = (
             ("TTFT", ttft, want_ttft) if not close(ttft, want_ttft) else ("decode time", decode, want)
         )
-        raise Wrong(f"{call}: the {name} is {got:.6g} ms; expected {right:.6g}")
+        raise Wrong(f"{call}: the {name} is {apart(got, right, ' ms')}")
 
 
 @exercise(
@@ -148,6 +156,11 @@ def exercise_1_7(answer: Answer, rng: random.Random) -> None:
         raise Wrong(f"defend(): the memo is about {memo.feature!r}, the proposal about {proposal.name!r}")
     if memo.baseline != proposal.baseline:
         raise Wrong("defend(): memo and proposal name different baselines; the increment counts from one")
+    if not memo.rungs:
+        raise Wrong("defend(): the memo buys no step of LADDER; the step to price is the bounded agent")
+    for name in ("prompt_cap_tokens", "output_cap_tokens", "review_days"):
+        if getattr(memo, name) < 1:
+            raise Wrong(f"defend(): {name} is {getattr(memo, name)}; expected at least 1")
     if problems := ch01.memo_problems(retyped(memo, ch01.AgencyBudgetMemo, ch01)):
         raise Wrong(f"defend(): {problems[0]}")
     names = [rung.name for rung in memo.rungs]

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from modelcall import ch03
-from modelcall.checks.grading import Answer, Wrong, close, exercise, number, sequence
-from modelcall.checks.guard import call
+from modelcall.checks.grading import Answer, Mistakes, Wrong, apart, close, exercise, number, places, sequence
+from modelcall.checks.guard import Refused, call
+from modelcall.lab import args
 
 __all__ = [f"exercise_3_{n}" for n in range(1, 6)]
 
@@ -43,8 +44,7 @@ def exercise_3_1(answer: Answer, rng: random.Random) -> None:
     results = []
     for piece, ranks in cases:
         shown = f"encode_piece({piece!r}, ranks of {[t.decode() for t, i in ranks.items() if i > 255]})"
-        value = answer(piece, ranks)
-        got = [int(number(i, f"{shown}: an id")) for i in sequence(value, _length(value), shown)]
+        got = places(answer(piece, ranks), shown, "an id")
         results.append((shown, piece, ranks, got, ch03.merge_bytes(piece, ranks)))
     wrong = next((r for r in results if r[3] != r[4]), None)
     if wrong is None:
@@ -52,11 +52,9 @@ def exercise_3_1(answer: Answer, rng: random.Random) -> None:
     for way, reason in _WAYS.items():
         if all(way(piece, ranks) == got for _, piece, ranks, got, _ in results):
             raise Wrong(f"{wrong[0]} {reason}")
+    if all(len(got) == _fewest(piece, ranks) for _, piece, ranks, got, _ in results):
+        raise Wrong(f"{wrong[0]} finds the fewest tokens; joins go by rank, whatever comes of it")
     raise Wrong(f"{wrong[0]} returns {wrong[3]}; expected {wrong[4]}")
-
-
-def _length(value: object) -> int:
-    return len(value) if hasattr(value, "__len__") else 0
 
 
 def _longest_first(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
@@ -96,6 +94,30 @@ def _one_round(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
     return _joined(piece, ranks, lambda union: union, 1)
 
 
+def _whole_first(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
+    return [ranks[piece]] if piece in ranks else ch03.merge_bytes(piece, ranks)
+
+
+def _in_passes(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
+    parts, joined = [piece[i : i + 1] for i in range(len(piece))], True
+    while joined:
+        done: list[bytes] = []
+        joined = False
+        while parts:
+            width = 2 if len(parts) > 1 and parts[0] + parts[1] in ranks else 1
+            done.append(b"".join(parts[:width]))
+            parts, joined = parts[width:], joined or width == 2
+        parts = done
+    return [ranks[part] for part in parts]
+
+
+def _fewest(piece: bytes, ranks: Mapping[bytes, int]) -> int:
+    best = [0]
+    for end in range(1, len(piece) + 1):
+        best.append(1 + min(best[at] for at in range(end) if piece[at:end] in ranks))
+    return best[-1]
+
+
 def _highest(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
     return _joined(piece, ranks, lambda union: (-union[0], union[1]))
 
@@ -107,6 +129,8 @@ _WAYS: dict[Callable[[bytes, Mapping[bytes, int]], list[int]], str] = {
     _rightmost: "joins the rightmost of equal pairs; the leftmost goes first",
     _highest: "joins the highest rank first; the lowest goes first",
     _one_round: "stops after one join; go on until no union has a rank",
+    _whole_first: "looks the whole piece up first; that is right only where joins lead to every token",
+    _in_passes: "joins what it meets from left to right, pass by pass; the lowest rank goes first",
     lambda piece, ranks: list(piece): "returns the single bytes; nothing is joined",
 }
 
@@ -139,7 +163,13 @@ def exercise_3_2(answer: Answer, rng: random.Random) -> None:
             raise Wrong(f"{shown}: this counts values; a value has {size} bytes")
         if start == first - row:
             raise Wrong(f"{shown}: ids count from 0, so the row of id 0 starts at byte 0")
-        raise Wrong(f"{shown} returns {(start, end)}; expected {(first, first + row)}")
+        if (end, start) == (first, first + row):
+            raise Wrong(f"{shown}: the two are in the wrong order")
+        if (start, end) == (8 * first, 8 * (first + row)):
+            raise Wrong(f"{shown}: these are bits; expected bytes")
+        if start == 2 * token * width:
+            raise Wrong(f"{shown}: two bytes a value, whatever value_bytes says")
+        raise Wrong(f"{shown} returns ({start:.12g}, {end:.12g}); expected {(first, first + row)}")
 
 
 @exercise(
@@ -154,38 +184,64 @@ def exercise_3_2(answer: Answer, rng: random.Random) -> None:
 )
 def exercise_3_3(answer: Answer, rng: random.Random) -> None:
     words = ["build", "失败", "0x7fcc", "é", "{}", "refund", "🚀"]
-    for i in range(30):
-        text = " ".join(rng.choices(words, k=rng.randint(1, 9)))
+    cases: list[tuple[str, int, float]] = []
+    got: list[float] = []
+    calls: list[str] = []
+    for _ in range(30):
+        text = " ".join(rng.choices(words, k=rng.randint(1, 9))) + rng.choice(["", "\n", "  "])
         true, rate = rng.randint(1, 60), rng.choice([4.0, 2.5, 1.38, 3.0])
+        counted: list[object] = []
 
-        def count(_: str, true: int = true) -> int:
+        def count(given: object, true: int = true, counted: list[object] = counted) -> int:
+            counted.append(given)
             return true
 
         shown = f"guess_error({text!r}, count that says {true}, {rate})"
         value = call(answer.function, answer.name, (text, count, rate))
-        got = number(value, shown)
-        guess = len(text) / rate
-        want = (guess - true) / true
-        if close(got, want) or abs(got - want) < 1e-12:
-            continue
-        if close(got, -want):
-            raise Wrong(f"{shown}: the sign is turned; a guess that is too low has a negative error")
-        if close(got, abs(want)):
-            raise Wrong(f"{shown}: the sign is lost, and it says who pays")
-        if close(got, 100 * want):
-            raise Wrong(f"{shown} is in percent; expected a share")
-        if close(got, (guess - true) / guess):
-            raise Wrong(f"{shown} compares with the guess; compare with the true count")
-        if close(got, guess - true):
-            raise Wrong(f"{shown} is a number of tokens; divide by the true count")
-        if len(text.encode()) != len(text) and close(got, (len(text.encode()) / rate - true) / true):
-            raise Wrong(f"{shown} counts bytes; the rule is about characters")
-        if close(got, (len(text) * rate - true) / true):
-            raise Wrong(f"{shown} multiplies by the rate; it is characters per token, so divide")
-        rounded = (math.ceil(guess), round(guess), int(guess))
-        if any(close(got, (whole - true) / true) for whole in rounded):
-            raise Wrong(f"{shown} rounds the guess; the error is wanted of the rule as it is")
-        raise Wrong(f"{shown} returns {got:.4g}; expected {want:.4g} (case {i + 1})")
+        if any(given != text for given in counted):
+            other = next(given for given in counted if given != text)
+            raise Wrong(
+                f"{shown} counts something else: count {args.found(other)}; expected the text as it is"
+            )
+        got.append(number(value, shown))
+        cases.append((text, true, rate))
+        calls.append(shown)
+    wrong = [i for i, case in enumerate(cases) if not close(got[i], _off(len(case[0]), *case[1:]))]
+    if not wrong:
+        return
+    for mistake, why in _GUESSES:
+        if all(close(have, mistake(*case)) for have, case in zip(got, cases, strict=True)):
+            raise Wrong(f"{calls[wrong[0]]} {why}")
+    text, true, rate = cases[wrong[0]]
+    raise Wrong(f"{calls[wrong[0]]} returns {apart(got[wrong[0]], _off(len(text), true, rate))}")
+
+
+def _off(length: float, true: int, rate: float) -> float:
+    return (length / rate - true) / true
+
+
+_ROUNDED = "rounds the guess; the error is wanted of the rule as it is"
+_GUESSES: Mistakes = [
+    (
+        lambda x, n, r: -_off(len(x), n, r),
+        "has the sign turned; a guess that is too low has a negative error",
+    ),
+    (lambda x, n, r: abs(_off(len(x), n, r)), "loses the sign, and it says who pays"),
+    (lambda x, n, r: 100 * _off(len(x), n, r), "is in percent; expected a share"),
+    (lambda x, n, r: 1 - n * r / len(x), "compares with the guess; compare with the true count"),
+    (lambda x, n, r: len(x) / r - n, "is a number of tokens; divide by the true count"),
+    (lambda x, n, r: len(x) / r / n, "is the guess as a share of the true count; by how much is it off?"),
+    (lambda x, n, r: _off(len(x.encode()), n, r), "counts bytes; the rule is about characters"),
+    (lambda x, n, r: _off(len(x.split()), n, r), "counts words; the rule is about characters"),
+    (lambda x, n, r: _off(len(x.strip()), n, r), "leaves out the space at the ends; it costs tokens too"),
+    (
+        lambda x, n, r: _off(len(x) * r * r, n, r),
+        "multiplies by the rate; it is characters per token, so divide",
+    ),
+    (lambda x, n, r: _off(r * math.ceil(len(x) / r), n, r), _ROUNDED),
+    (lambda x, n, r: _off(r * round(len(x) / r), n, r), _ROUNDED),
+    (lambda x, n, r: _off(r * int(len(x) / r), n, r), _ROUNDED),
+]
 
 
 @exercise(
@@ -207,11 +263,14 @@ def exercise_3_4(answer: Answer, rng: random.Random) -> None:
         cases.append((costs, costs[0] + rng.randint(0, sum(costs))))
     for costs, room in cases:
         shown = answer.shown(costs, room)
-        value = answer(costs, room)
-        got = [int(number(i, f"{shown}: a position")) for i in sequence(value, _length(value), shown)]
+        got = places(answer(costs, room), shown, "a position")
         want = _newest(costs, room)
         if got == want:
             continue
+        if got == [costs[i] for i in want]:
+            raise Wrong(f"{shown} returns {got}, the costs of the turns; expected their positions, {want}")
+        if len(set(got)) < len(got):
+            raise Wrong(f"{shown} returns {got}; each position once")
         if sorted(got) == want:
             raise Wrong(f"{shown} returns {got}; the positions go in order")
         if 0 not in got:
@@ -225,15 +284,12 @@ def exercise_3_4(answer: Answer, rng: random.Random) -> None:
         if set(got) < set(want) and got == _newest(costs, room - 1):
             raise Wrong(f"{shown} drops a turn that fits exactly")
         raise Wrong(f"{shown} returns {got}; expected {want}")
-    try:
-        kept = answer.function([10, 1], 9)
-    except NotImplementedError:
-        raise
-    except ValueError:
-        return
-    except Exception as error:
-        raise Wrong(f"keep_newest([10, 1], 9) raises {type(error).__name__}; expected a ValueError") from None
-    raise Wrong(f"keep_newest([10, 1], 9) returns {kept!r}; turn 0 does not fit, so raise a ValueError")
+    for costs, room in (([10, 1], 9), ([10], 5), ([7, 1, 1], 0)):
+        kept = call(answer.function, answer.name, (costs, room), refusal=ValueError)
+        if not isinstance(kept, Refused):
+            raise Wrong(
+                f"{answer.shown(costs, room)} returns {kept!r}; turn 0 does not fit, so raise a ValueError"
+            )
 
 
 def _newest(costs: list[int], room: int) -> list[int]:
@@ -257,18 +313,26 @@ def _newest(costs: list[int], room: int) -> list[int]:
 def exercise_3_5(answer: Answer, rng: random.Random) -> None:
     call_text = '{"tool": "pay", "arguments": {"amount": 1500}}'
     good = json.loads(call_text)
+    urgent = '{"tool": "ship", "arguments": {"urgent": true, "note": null}}'
     cut = call_text[: rng.randint(20, 40)]
     cases: list[tuple[str, str, object, str]] = [
         ("stop", call_text, good, "a whole call is admitted"),
         ("tool_calls", call_text, good, "a call that ended as a tool call is admitted"),
+        ("stop", urgent, json.loads(urgent), "true and null are JSON, and so this is a whole call"),
+        ("stop", '{"tool": "noop"}', {"tool": "noop"}, "a tool is all that a call needs"),
         ("length", call_text, "quarantine", "it parses, and was cut all the same: the end was not reached"),
         ("content_filter", call_text, "quarantine", "a filter ended it"),
         ("", call_text, "quarantine", "nobody knows how it ended"),
         ("stop", cut, "quarantine", "it is not whole JSON; repair nothing"),
+        ("stop", call_text[:-1], "quarantine", "its last brace is missing; repair nothing"),
+        ("stop", f"```\n{call_text}\n```", "quarantine", "a fence around it is no JSON; repair nothing"),
+        ("stop", f"Sure: {call_text}", "quarantine", "words around it are no JSON; repair nothing"),
+        ("stop", "{'tool': 'pay'}", "quarantine", "that is Python, and no JSON"),
         ("stop", "1500", "quarantine", "a number is JSON, and no call"),
         ("stop", '["tool"]', "quarantine", "a list is no call, whatever it holds"),
         ("stop", '"tool"', "quarantine", "a string is no call, whatever it holds"),
         ("stop", '{"amount": 1500}', "quarantine", "it names no tool"),
+        ("stop", '{"arguments": {"tool": "pay"}}', "quarantine", "it names no tool at its top"),
         ("stop", "", "quarantine", "an empty text is no JSON"),
         ("stop", "null", "quarantine", "null is no call"),
         ("length", cut, "quarantine", "it was cut, and does not parse"),
@@ -276,4 +340,6 @@ def exercise_3_5(answer: Answer, rng: random.Random) -> None:
     for why, text, want, reason in cases:
         got = answer(why, text)
         if got != want:
-            raise Wrong(f"{answer.shown(why, text)} returns {got!r}: {reason}")
+            expected = "the call as a dict" if isinstance(want, dict) else repr(want)
+            shown = f"admitted({why!r}, {text!r})"
+            raise Wrong(f"{shown} returns {args.found(got)[4:]}; expected {expected}: {reason}")

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from modelcall.checks.grading import Answer, Wrong, exercise, number, sequence
+from modelcall.checks.grading import Answer, Wrong, exercise, sequence, whole
 
 __all__ = [f"exercise_4_{n}" for n in range(1, 6)]
 
@@ -32,10 +32,7 @@ def _judge(answer: Answer, cases: Sequence[Any], right: Callable[..., int], mist
 
 
 def _whole(value: object, what: str) -> int:
-    got = number(value, what)
-    if got != int(got):
-        raise Wrong(f"{what} is {got!r}; bytes, tokens and blocks are whole: // and not /")
-    return int(got)
+    return whole(value, what, "bytes, tokens and blocks are whole: // and not /")
 
 
 def _up(a: int, b: int) -> int:
@@ -78,6 +75,19 @@ def exercise_4_1(answer: Answer, rng: random.Random) -> None:
             (lambda n, q, kv, d, b, t: n * kv * d * b // 4, "this is one token; a sequence has more"),
             (lambda n, q, kv, d, b, t: n * d * b * t // 4, "this is one key-value head; there may be more"),
             (lambda n, q, kv, d, b, t: n * kv * d * b * t // 4 // 1024, "these are KiB; expected bytes"),
+            (
+                lambda n, q, kv, d, b, t: 2 * n * kv * d * t * (b // 8),
+                "of 4 bits, bits // 8 is 0; multiply first and divide last",
+            ),
+            (lambda n, q, kv, d, b, t: 2 * n * kv * d * t * _up(b, 8), "numbers of 4 bits share a byte"),
+            (
+                lambda n, q, kv, d, b, t: n * (q // kv) * d * b * t // 4,
+                "query_heads // kv_heads is how many query heads share a key; keys there are kv_heads",
+            ),
+            (
+                lambda n, q, kv, d, b, t: n * (q + 2 * kv) * d * b * t // 8,
+                "queries are needed once and not kept; keys and values are",
+            ),
         ],
     )
 
@@ -112,6 +122,13 @@ def exercise_4_2(answer: Answer, rng: random.Random) -> None:
             (lambda c, w, s, t: c // t, "weights and workspace take room too"),
             (lambda c, w, s, t: max(0, (c - w - s - 1) // t), "what fills the device exactly does fit"),
             (lambda c, w, s, t: max(0, c - w - s), "these are bytes; expected tokens"),
+            (lambda c, w, s, t: abs(c - w - s) // t, "what is missing is no room; return 0"),
+            (
+                lambda c, w, s, t: int((c - w - s) / t),
+                "where the weights do not fit, no context does; return 0",
+            ),
+            (lambda c, w, s, t: max(1, (c - w - s) // t), "where not one token fits, the limit is 0"),
+            (lambda c, w, s, t: max(0, (c - w + s) // t), "the workspace takes room and gives none"),
         ],
     )
 
@@ -197,6 +214,15 @@ def exercise_4_4(answer: Answer, rng: random.Random) -> None:
             (lambda s, g: s // 2 + 2 * _up(s, g), "an odd number of codes needs its last byte; round up"),
             (lambda s, g: _up(s, 2) + 2, "one scale for the whole vector; there is one for each group"),
             (lambda s, g: 8 * (_up(s, 2) + 2 * _up(s, g)), "these are bits; expected bytes"),
+            (lambda s, g: _up(s, 2) + 4 * _up(s, g), "a scale has 2 bytes, not four"),
+            (
+                lambda s, g: s // 2 + 2 * (s // g),
+                "round up, twice: a code alone needs a byte, a group its scale",
+            ),
+            (
+                lambda s, g: _up(s, 2) + 2 * (s // g + 1),
+                "where the groups come out even, none is started anew",
+            ),
             (lambda s, g: _up(s, 2) + 2 * s, "a scale for every number; there is one for each group"),
             (
                 lambda s, g: _up(_up(s, g) * g, 2) + 2 * _up(s, g),
@@ -250,6 +276,22 @@ def exercise_4_5(answer: Answer, rng: random.Random) -> None:
             (
                 lambda p, w, b: _up(p, b) + sum(_up(p % b + n, b) - (p % b > 0) for n in w if n),
                 "a write into a block with other readers would change what they read: it is copied first",
+            ),
+            (
+                lambda p, w, b: sum(_up(p % b + n, b) for n in w if n),
+                "the prompt stays open, so its blocks stay in use",
+            ),
+            (
+                lambda p, w, b: right(p, w, b) - (p % b > 0 and any(w)),
+                "no writer goes on in the original: the prompt stays open and reads it",
+            ),
+            (
+                lambda p, w, b: _up(p, b) + sum(_up((p % b or b) + n, b) for n in w if n),
+                "a full block is not written any more, so nobody copies it",
+            ),
+            (
+                lambda p, w, b: _up(p, b) + sum(_up(p % b + n, b) + 1 for n in w if n),
+                "the copy is counted already, among the blocks for rest + n tokens",
             ),
             (lambda p, w, b: _up(p + sum(w), b), "the answers are sequences of their own, not one text"),
             (lambda p, w, b: right(p, w, b) * b, "these are slots for tokens; expected blocks"),

@@ -13,6 +13,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Real
 from typing import Any, Literal
 
@@ -20,7 +21,21 @@ from modelcall.checks import guard
 from modelcall.checks.guard import Untouched, Wrong
 from modelcall.lab import args, bundle, local, results
 
-__all__ = ["Answer", "Exercise", "Verdict", "Wrong", "close", "exercise", "number", "sequence"]
+__all__ = [
+    "Answer",
+    "Exercise",
+    "Mistakes",
+    "Verdict",
+    "Wrong",
+    "agree",
+    "apart",
+    "close",
+    "exercise",
+    "number",
+    "places",
+    "sequence",
+    "whole",
+]
 
 
 @dataclass(frozen=True)
@@ -86,8 +101,8 @@ class Exercise:
             nonlocal tries
             entry = old if isinstance(old, dict) else {}
             before = entry.get("tries", 0)
-            tries = (before if isinstance(before, int) else 0) + (verdict.state == "wrong")
-            return {"tries": tries, "passed": bool(entry.get("passed")) or verdict.state == "passed"}
+            tries = max(0, before if isinstance(before, int) else 0) + (verdict.state == "wrong")
+            return entry | {"tries": tries, "passed": bool(entry.get("passed")) or verdict.state == "passed"}
 
         trouble = local.record("exercises", self.number, change)
         if verdict.state == "passed":
@@ -113,7 +128,7 @@ class Exercise:
             f" I have solved exercise {self.number}</label></div>"
         )
         plain = f"Exercise {self.number} has {len(self.hints)} hints; its check gives one with each failure."
-        bundle.show(page, plain, lambda module: module.HTML(html.escape(plain)))
+        bundle.show_still(page, plain, lambda module: module.HTML(html.escape(plain)))
 
 
 def exercise(
@@ -123,6 +138,43 @@ def exercise(
     return lambda test: Exercise(number, title, name, tuple(hints), test)
 
 
+# -- many cases at once --------------------------------------------------------------------------------------
+
+Mistakes = Sequence[tuple[Callable[..., Any], str]]  # what a wrong answer does, and what to say of it
+_KINDS = {bool: "True or False", str: "the name of a status, such as 'COMPLETED'"}
+
+
+def agree(
+    answer: Answer,
+    cases: Sequence[tuple[Any, ...]],
+    rule: Callable[..., Any],
+    mistakes: Mistakes,
+    kind: type,
+    told: Sequence[str] = (),
+) -> None:
+    """Compare an answer with the rule on all cases; name the mistake that gives the same wrong results.
+
+    ``told`` says of each case in words what it is, where its arguments are too long to be read.
+    """
+    got = []
+    for case in cases:
+        value = answer(*case)
+        if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+            value = value.item()
+        if not isinstance(value, kind):
+            raise Wrong(f"{answer.shown(*case)} returns {value!r}; expected {_KINDS[kind]}")
+        got.append(value)
+    want = [rule(*case) for case in cases]
+    if got == want:
+        return
+    for mistake, why in mistakes:
+        if got == [mistake(*case) for case in cases]:
+            raise Wrong(f"{answer.name}: {why}")
+    at = next(i for i, (a, b) in enumerate(zip(got, want, strict=True)) if a != b)
+    call = f"{answer.name}, given {told[at]}," if told else answer.shown(*cases[at])
+    raise Wrong(f"{call} returns {got[at]!r}; expected {want[at]!r}")
+
+
 # -- looking at results --------------------------------------------------------------------------------------
 
 
@@ -130,15 +182,44 @@ def number(value: object, what: str) -> float:
     """Return a result as a float; ``what`` names it in the reason.
 
     Raises:
-        Wrong: it is no number, or NaN.
+        Wrong: it is no number, NaN, or beyond the range of a float.
     """
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a NumPy scalar
         value = value.item()
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise Wrong(f"{what} is no number but {type(value).__name__}: {args.found(value)[4:]}")
-    if math.isnan(value):
+    try:
+        result = float(value)
+    except OverflowError:
+        raise Wrong(f"{what} is beyond the range of a float") from None
+    if math.isnan(result):
         raise Wrong(f"{what} is NaN")
-    return float(value)
+    return result
+
+
+def whole(value: object, what: str, why: str = "expected a whole number") -> int:
+    """Return a result as an int; ``why`` says why it must be whole.
+
+    Raises:
+        Wrong: as ``number``; or it is infinite, or has a fraction.
+    """
+    got = number(value, what)
+    if math.isinf(got) or got != int(got):
+        raise Wrong(f"{what} is {got!r}; {why}")
+    return int(got)
+
+
+def places(value: object, what: str, item: str) -> list[int]:
+    """Return a result as a list of whole numbers, of any length; ``item`` names one of them.
+
+    Raises:
+        Wrong: it is no list, tuple or array, or a member is no whole number.
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        raise Wrong(f"{what} returns {_kind(value)}; expected a list")
+    return [whole(each, f"{what}: {item}") for each in value]
 
 
 def sequence(value: object, size: int, what: str) -> list[Any]:
@@ -165,3 +246,18 @@ def _kind(value: object) -> str:
 def close(got: float, want: float, rel: float = 1e-9) -> bool:
     """Say whether two results are equal up to rounding."""
     return math.isclose(got, want, rel_tol=rel, abs_tol=1e-12)
+
+
+def apart(got: float, want: float, unit: str = "") -> str:
+    """Return two unequal results in words, with as many digits as it takes to tell them apart.
+
+    >>> apart(0.3679, math.exp(-1)), apart(1.0, 2.0, " ms")
+    ('0.3679; expected 0.36788: round what you print, not the result', '1 ms; expected 2')
+    """
+    digits = next((n for n in range(4, 17) if f"{got:.{n}g}" != f"{want:.{n}g}"), 17)
+    reason = ""
+    if math.isfinite(want) and any(got == round(want, n) for n in range(12)) and abs(got - want) < 0.5:
+        reason = ": round what you print, not the result"
+    elif close(got, want, 1e-5):
+        reason = ": near, but not to nine digits; compute in float64, which is Python's float"
+    return f"{got:.{digits}g}{unit}; expected {want:.{digits}g}{reason}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import io
 import signal
 import sys
@@ -20,7 +21,7 @@ from typing import Any
 
 from modelcall.lab import args
 
-__all__ = ["CALL_S", "Untouched", "Wrong", "call", "time_limit"]
+__all__ = ["CALL_S", "Refused", "Untouched", "Wrong", "call", "time_limit"]
 
 CALL_S = 2.0
 
@@ -31,6 +32,10 @@ class Wrong(Exception):  # noqa: N818 - it is a verdict, not an error of ours
 
 class Untouched(Exception):  # noqa: N818
     """The answer is still the stub."""
+
+
+class Refused:
+    """What ``call`` returns of an answer that raised the exception it had to raise."""
 
 
 class _TimeUp(BaseException):
@@ -89,14 +94,22 @@ def _by_trace(late: Callable[[], bool]) -> Iterator[None]:
         sys.settrace(before)
 
 
-def call(function: Callable[..., Any], name: str, arguments: tuple[Any, ...], seconds: float = CALL_S) -> Any:
-    """Return what ``function`` returns for copies of ``arguments``.
+def call(
+    function: Callable[..., Any],
+    name: str,
+    arguments: tuple[Any, ...],
+    seconds: float = CALL_S,
+    *,
+    refusal: type[Exception] | None = None,
+) -> Any:
+    """Return what ``function`` returns for copies of ``arguments``; ``Refused`` if it raises ``refusal``.
 
     Raises:
         Wrong: it raised, took too long, printed instead of returning, or changed an argument.
         Untouched: it raised ``NotImplementedError``, or is a stub that returns nothing.
     """
     shown = shown_call(name, arguments)
+    wanted = f"; expected a {refusal.__name__}" if refusal else ""
     given = copy.deepcopy(arguments)
     printed = io.StringIO()
     try:
@@ -107,12 +120,18 @@ def call(function: Callable[..., Any], name: str, arguments: tuple[Any, ...], se
     except NotImplementedError:
         raise Untouched from None
     except (Exception, SystemExit) as error:
-        raise Wrong(f"{shown} raises {type(error).__name__}: {str(error)[:200]}") from None
+        if refusal and isinstance(error, refusal):
+            return Refused()
+        words = f"{type(error).__name__}: {str(error)[:200]}".removesuffix(": ")
+        raise Wrong(f"{shown} raises {words}{wanted}") from None
     if result is None and _is_stub(function):
         raise Untouched
     if result is None:
         told = "prints a result and returns None: return it" if printed.getvalue().strip() else "returns None"
-        raise Wrong(f"{shown} {told}")
+        raise Wrong(f"{shown} {told}{wanted}")
+    if inspect.iscoroutine(result):
+        result.close()
+        raise Wrong(f"{shown} returns a coroutine; write it with def, not with async def")
     if not _equal(given, arguments):
         raise Wrong(f"{shown} changes its argument; a caller would find its data altered")
     return result

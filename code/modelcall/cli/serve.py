@@ -48,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.parser.error(f"--port: expected 0 to 65535, found {arguments.port}")
     if arguments.max_waiting < 0:
         arguments.parser.error(f"--max-waiting: expected 0 or more, found {arguments.max_waiting}")
+    if not arguments.host.strip():  # to bind to nothing would bind to every address of the machine
+        arguments.parser.error("--host: expected an address, found none")
     if "" in arguments.block:
         arguments.parser.error("--block: expected some text, found none")
     try:

@@ -58,6 +58,8 @@ def make_control(name: str, spec: object, label: str, default: object = None) ->
         raise TypeError(f"{name}: expected {forms}; {args.found(spec)}")
     if not values:
         raise ValueError(f"{name}: expected at least one value; {args.found(spec)}")
+    for text in names:
+        args.text(f"{name}, a value", text)
     if twice := [text for i, text in enumerate(names) if text in names[:i]]:
         raise ValueError(f"{name}: the value {twice[0]!r} is there twice; {args.found(spec)}")
     start = next((i for i, value in enumerate(values) if _same(value, default)), 0)
@@ -67,7 +69,10 @@ def make_control(name: str, spec: object, label: str, default: object = None) ->
 def _same(value: object, default: object) -> bool:
     if isinstance(value, float) and isinstance(default, Real):
         return math.isclose(value, float(default), rel_tol=1e-9, abs_tol=1e-12)
-    return type(value) is type(default) and bool(value == default)
+    try:
+        return type(value) is type(default) and bool(value == default)
+    except ValueError:  # arrays compare member by member
+        return False
 
 
 def _steps(name: str, spec: tuple[Any, ...] | range) -> tuple[list[Any], list[str]]:
@@ -88,8 +93,9 @@ def _steps(name: str, spec: tuple[Any, ...] | range) -> tuple[list[Any], list[st
         )
     count = int((stop - start) / step) + 1
     if count > MAX_STATES:
+        many = count if count < 10**9 else "more than 10**9"
         raise ValueError(
-            f"{name}: {count} values, at most {MAX_STATES}: take a larger step; {args.found(spec)}"
+            f"{name}: {many} values, at most {MAX_STATES}: take a larger step; {args.found(spec)}"
         )
     places = max(0, *(-int(part.normalize().as_tuple().exponent) for part in (start, step)))
     exact = [start + i * step for i in range(count)]

@@ -82,6 +82,8 @@ def _controls(fn: object, say: object, labels: Mapping[str, str], specs: Mapping
         raise TypeError(f"say: expected a function; {args.found(say)}")
     if not specs:
         raise ValueError("explore: expected at least one control, such as temperature=(0.1, 3.0, 0.1)")
+    for key, label in args.mapping("labels", labels, str).items():
+        args.text(f"labels[{key!r}]", label)
     if unknown := labels.keys() - specs.keys():
         raise ValueError(f"labels: {sorted(unknown)[0]!r} is no control; there are {', '.join(specs)}")
     defaults: dict[str, object] = {}
@@ -203,7 +205,7 @@ def _control(control: Control) -> str:
 def _live(module: Any, controls: Sequence[Control], states: Sequence[State]) -> Any:
     """Widgets over the states. Their result is one HTML widget whose value is replaced, never appended."""
     result = module.HTML(value=states[_start(controls)].live)
-    style = {"description_width": "initial"}
+    style, layout = {"description_width": "initial"}, {"width": "32em", "max_width": "100%"}
     fields = []
     for control in controls:
         options = [(name, i) for i, name in enumerate(control.names)]
@@ -211,7 +213,8 @@ def _live(module: Any, controls: Sequence[Control], states: Sequence[State]) -> 
             field = module.Checkbox(value=bool(control.start), description=control.label, indent=False)
         else:
             kind = module.SelectionSlider if control.kind == "slider" else module.Dropdown
-            field = kind(options=options, value=control.start, description=control.label, style=style)
+            label = control.label  # takes its room from the width, so that a long one leaves little of 300 px
+            field = kind(options=options, value=control.start, description=label, style=style, layout=layout)
         fields.append(field)
 
     def update(_: object) -> None:

@@ -81,14 +81,17 @@ def install(name: str, data: bytes) -> None:
     """Install a wheel of the book, given as bytes, and what it needs and is missing; change nothing else.
 
     Raises:
-        NotInstalledError: this Python or one of its packages is too old, or pip could not do it. What was
-            installed has not changed then.
+        NotInstalledError: ``data`` is no wheel, this Python or one of its packages is too old, or pip could
+            not do it. What was installed has not changed then.
     """
     if sys.version_info < OLDEST:
         raise NotInstalledError(f"it needs Python 3.11 or newer, this is {platform.python_version()}")
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        inside = next(each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
-        metadata = archive.read(inside).decode()
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            [inside] = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+            metadata = archive.read(inside).decode()
+    except (zipfile.BadZipFile, ValueError) as error:
+        raise NotInstalledError(f"{name} is no wheel: {error}") from None
     absent, old = missing(metadata)
     if old:
         raise NotInstalledError("; ".join(old) + " (nothing is upgraded here without you)")

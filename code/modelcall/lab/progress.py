@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from modelcall.lab import bundle, local, tables
+from modelcall.lab import args, bundle, local, tables
+from modelcall.lab.predict import shown
 
 __all__ = ["Entry", "entries", "progress"]
 
@@ -81,10 +82,19 @@ def _title(number: str) -> str:
 
 
 def progress(folder: Path | str = ".") -> None:
-    """Show what the notebooks of ``folder`` ask for and what of it is done."""
+    """Show what the notebooks of ``folder`` ask for and what of it is done.
+
+    Raises:
+        TypeError: ``folder`` is no path.
+        ValueError: it is no folder that is there.
+    """
+    if not isinstance(folder, str | Path):
+        raise TypeError(f"folder: expected a path; {args.found(folder)}")
+    if not Path(folder).is_dir():
+        raise ValueError(f"folder: expected a folder of notebooks; {args.found(str(folder))}")
     asked = entries(Path(folder))
     plain = f"{len(asked)} entries; run this cell in a notebook, or open the page, to see what is done"
-    bundle.show(_page(asked), plain, lambda module: module.HTML(_live(asked)), _table(asked))
+    bundle.show_still(_page(asked), plain, lambda module: module.HTML(_live(asked)), _table(asked))
 
 
 def _name(entry: Entry) -> str:
@@ -99,7 +109,7 @@ def _rows(asked: list[Entry]) -> list[list[str]]:
 def _state(entry: Entry, kept: dict[str, dict[str, Any]]) -> str:
     if entry.kind == "predict":
         value = kept["predictions"].get(entry.number)
-        return "open" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        return "open" if value is None else shown(value)
     done = kept["exercises"].get(entry.number, {})
     if done.get("passed"):
         return "solved"
@@ -108,14 +118,20 @@ def _state(entry: Entry, kept: dict[str, dict[str, Any]]) -> str:
 
 
 def _table(asked: list[Entry]) -> str:
-    return tables.markdown_table(["what", "", "state"], _rows(asked))
+    rows = _rows(asked)
+    return f"{_sum(rows)}\n\n" + tables.markdown_table(["what", "about", "state"], rows)
 
 
 def _live(asked: list[Entry]) -> str:
     rows = _rows(asked)
-    done = sum(not row[2].startswith(("open", "tried")) for row in rows)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows)
-    return f"<p>{done} of {len(rows)} done.</p><table>{body}</table>"
+    return f"<p>{html.escape(_sum(rows))}</p><table>{body}</table>"
+
+
+def _sum(rows: list[list[str]]) -> str:
+    done = sum(not row[2].startswith(("open", "tried")) for row in rows)
+    trouble = local.trouble()
+    return f"{done} of {len(rows)} done." + (f" The file {trouble}." if trouble else "")
 
 
 def _page(asked: list[Entry]) -> str:

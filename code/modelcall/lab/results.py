@@ -42,8 +42,10 @@ def state_of(result: object, printed: str, say: str | None, name: str) -> State:
 
     Raises:
         TypeError: nothing was returned, drawn or printed, or something that has no form here.
-        ValueError: a figure without words.
+        ValueError: a figure without words, a number too long to write out, or text with a lone surrogate.
     """
+    if say is not None:
+        args.text("say", say)
     parts = list(result) if isinstance(result, list | tuple) else [] if result is None else [result]
     if printed.strip():
         parts.insert(0, printed.rstrip("\n"))
@@ -71,7 +73,10 @@ def _one(part: object, name: str) -> State:
     if isinstance(part, bool):
         part = "yes" if part else "no"
     if isinstance(part, Real):
-        part = str(part) if isinstance(part, Integral) else f"{float(part):.4g}"
+        try:
+            part = str(part) if isinstance(part, Integral) else f"{float(part):.4g}"
+        except (ValueError, OverflowError):  # some thousand digits, or beyond a float
+            raise ValueError(f"fn: expected a number that can be written out; {args.found(part)}") from None
         page = f'<p class="explore-number">{part}</p>'
         return State(page, page, part)
     markdown = getattr(part, "data", None)  # IPython.display.Markdown
@@ -79,6 +84,7 @@ def _one(part: object, name: str) -> State:
         return _text_state(markdown_html(markdown))
     if not isinstance(part, str):
         raise TypeError(f"fn: expected a figure, number, text or Markdown; {args.found(part)}")
+    args.text("fn", part)
     if _TABLE.match(part):
         return _text_state(markdown_html(part))
     tag = ("<pre><code>", "</code></pre>") if "\n" in part.strip("\n") else ("<p>", "</p>")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from modelcall.lab import args
 from modelcall.lab.paths import data_dir
 
 __all__ = ["names", "sample"]
@@ -22,7 +23,6 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in data_dir("samples").glob("*.txt")))
 
 
-@cache
 def sample(name: str) -> str:
     """Return the text of a sample.
 
@@ -33,5 +33,10 @@ def sample(name: str) -> str:
     ('A queue', 3120)
     """
     if name not in names():
-        raise ValueError(f"name: expected one of {', '.join(names())}; got {name!r}")
+        raise ValueError(f"name: expected one of {', '.join(names())}; {args.found(name)}")
+    return _text(name)
+
+
+@cache
+def _text(name: str) -> str:
     return (data_dir("samples") / f"{name}.txt").read_bytes().decode("utf-8")

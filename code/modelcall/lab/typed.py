@@ -22,13 +22,15 @@ def typed(fn: Callable[[str], Any], text: str, label: str = "text") -> None:
     ``fn`` returns text, a number or Markdown. An error it raises for a text being typed is shown in words.
 
     Raises:
-        TypeError: ``fn`` is not a function, ``text`` is no string, or the result has no form here.
+        TypeError: ``fn`` is no function, ``text`` or ``label`` no string, or the result has no form here.
+        ValueError: a text that holds a lone surrogate.
 
     >>> typed(len, "four")
     text = 'four': 4 (run this cell in a notebook to type another)
     """
     if not callable(fn):
         raise TypeError(f"fn: expected a function; {args.found(fn)}")
+    args.text("label", label)
     first = _state(fn, args.text("text", text))
     plain = f"{label} = {text!r}: {first.words} (run this cell in a notebook to type another)"
     page = f'<div class="explore-result">{first.page}</div>'
@@ -46,8 +48,9 @@ def _live(module: Any, fn: Callable[[str], Any], text: str, label: str, first: S
     def change(event: Any) -> None:
         try:
             shown.value = _state(fn, event["new"]).live
-        except (TypeError, ValueError) as error:
-            shown.value = html.escape(str(error))
+        except Exception as error:  # the text is half typed; whatever it breaks, the next letter may mend
+            told = str(error) if isinstance(error, TypeError | ValueError) else ""
+            shown.value = html.escape(told or f"{type(error).__name__}: {error}".removesuffix(": "))
 
     box.observe(change, names="value")
     return module.VBox([box, shown])

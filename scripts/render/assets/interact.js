@@ -57,7 +57,19 @@
       const value = new FormData(form).get("value");
       write(key, value);
       show(value);
+      dispatchEvent(new Event("kept"));
     });
+  });
+
+  // What the page found for a prediction, once it has told: what was said stands beside it.
+  each(".predicted", (line) => {
+    const found = line.textContent;
+    const show = () => {
+      const said = read(line.dataset.key);
+      text(line, said === null ? found : `${found} You said ${said}.`);
+    };
+    addEventListener("kept", show);
+    show();
   });
 
   each("input[type=checkbox][data-key]", (box) => {
