@@ -167,19 +167,36 @@ def new_code(identifier: str, source: str) -> NotebookNode:
     return NotebookNode({**cell, "metadata": NotebookNode()})
 
 
+def folded(cell: NotebookNode) -> NotebookNode:
+    """Close a cell whose source starts with a title: Colab by its view, Jupyter and VS Code by hiding it."""
+    cell.metadata = NotebookNode({"cellView": "form", "jupyter": {"source_hidden": True}})
+    return cell
+
+
+def _name(source: str) -> str:
+    """What a folded cell is called, by what it asks or shows.
+
+    >>> _name('predicted("1.1", 2)'), _name("print(1)")
+    ('What you said', 'The code of this output')
+    """
+    calls = {"predict": "Predict", "predicted": "What you said", "explore": "The code of this figure"}
+    return next(
+        (calls[name] for name in calls if re.search(rf"\b{name}\(", source)), "The code of this output"
+    )
+
+
 def _code_cell(code: _Parts, student: bool) -> NotebookNode:
     cell = new_code(code.cell.id, code.source)
     metadata: dict[str, Any] = {}
     options = code.options
     included = options.get("include", True) is not False
-    folded = code.fold is not None or code.solution
-    if folded or not included or not options.get("echo", True) or options.get("code-fold") is True:
-        # Colab closes a cell by its view and shows the title; Jupyter and VS Code hide the source.
+    closed = code.fold is not None or code.solution
+    if closed or not included or not options.get("echo", True) or options.get("code-fold") is True:
         name = plain_text(code.fold.title) if code.fold else "Solution" if code.solution else ""
-        name = name or str(options.get("code-summary", "")) or "The code of this output"
+        name = name or str(options.get("code-summary", "")) or _name(code.source)
         cell.source = f"# @title {name}\n{code.source}"
-        metadata = {"cellView": "form", "jupyter": {"source_hidden": True}}
-        if folded or not included:
+        metadata = folded(cell).metadata
+        if closed or not included:
             metadata["jupyter"]["outputs_hidden"] = True
     if tags := [tag for tag in _TAGS if tag in notebooks.tags(code.cell)]:
         metadata["tags"] = tags

@@ -147,7 +147,7 @@ class _Page:
         }
         if wheel:
             setup = readers_setup.first_cell(wheel, self.book.site_url, self._last_run())
-            cells.insert(0, readers_cells.new_code("setup", setup))
+            cells.insert(0, readers_cells.folded(readers_cells.new_code("setup", setup)))
             record["wheel"] = {"name": wheel.name, "sha256": wheel.sha256}
         metadata = NotebookNode(
             {

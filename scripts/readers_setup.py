@@ -23,7 +23,7 @@ __all__ = ["FOLDER", "Wheel", "first_cell", "kept", "wheel"]
 FOLDER = "wheels"
 
 _CELL = Template('''\
-# Finds the book's package, or installs the wheel published with this notebook. It upgrades nothing.
+# @title Set up: finds the book's package, or installs this notebook's wheel. It upgrades nothing.
 try:
     from modelcall.lab import notebook
 except ImportError:
