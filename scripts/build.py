@@ -125,7 +125,7 @@ def _build(renderer: str, root: Path, output: Path, ebook: bool = False) -> None
     if renderer == "quarto":
         pages = _quarto(root, output)
     else:
-        pages = build(root, output, extra=readers.derive, ebook=ebook).pages
+        pages = build(root, output, extra=readers.derive, ebook=ebook, ahead=readers.ahead).pages
     seconds = time.perf_counter() - started
     name = "Quarto" if renderer == "quarto" else "the embedded renderer"
     print(f"built {pages} pages with {name} in {seconds:.2f} s", file=sys.stderr)

@@ -26,6 +26,8 @@ import nbformat
 import yaml
 from nbformat import NotebookNode as NotebookNode
 
+from render.source import LOADER
+
 ROOT = Path(__file__).resolve().parent.parent
 MARKER = re.compile(r"#\s*@save\s*")
 _CHAPTER = re.compile(r"(\d\d)-[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -73,7 +75,7 @@ def read(path: Path, root: Path = ROOT) -> NotebookNode:
             for number, cell in enumerate(data.get("cells") or [], 1):
                 cell["id"] = f"cell-{number}"
         nbformat.validate(data)
-        notebook: NotebookNode = nbformat.reads(json.dumps(data), as_version=4)
+        notebook: NotebookNode = nbformat.v4.reads(json.dumps(data))  # nbformat.reads would validate again
         if not isinstance(notebook.metadata.get("modelcall", {}), dict):
             raise ValueError("its metadata.modelcall, the record of the last sync, is no mapping")
     except (OSError, ValueError, TypeError, KeyError, RecursionError, nbformat.ValidationError) as error:
@@ -105,7 +107,7 @@ def split(source: str) -> Code:
 
 def _options(lines: Sequence[str]) -> dict[str, Any]:
     try:
-        options = yaml.safe_load("\n".join(lines)) if lines else {}
+        options = yaml.load("\n".join(lines), Loader=LOADER) if lines else {}
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise BookError(f'the "#|" options are no valid YAML: {reason}') from error

@@ -11,48 +11,31 @@ finds the package or installs the published wheel.
 from __future__ import annotations
 
 import argparse
-import mimetypes
-import re
+import json
 import sys
-from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 import lab_folder
-import notebooks
-import readers_cells
 import readers_setup
-import sync
-import twins
-from notebooks import BookError, NotebookNode
-from readers_cells import Draft
-from readers_citations import cited_works, with_citations
-from readers_memory import Memory, numbers
-from readers_prose import Prose
-from render.config import Book, Page, load
+from render.citations import Citations, citations
+from render.config import Book, load
 from render.crossref import Register
-from render.downloads import FORMS
+from render.downloads import COMPLETE, STUDENT, forms
+from render.drafts import Draft, read_pages
+from render.memory import Memory, numbers
 from render.pandoc import Pandoc, write_atomic
+from render.parallel import Job, Piece, beside, together
 from render.problems import BuildError, Problems
-from render.site import Draft as Read
-from render.site import read_pages
-from render.source import Source
-from render.tree import Node, html_block
 
-__all__ = ["COMPLETE", "STUDENT", "derive", "files", "forms", "main"]
+if TYPE_CHECKING:  # a build with nothing to make does without nbformat, which takes long to import
+    from readers_page import Made
 
-COMPLETE, STUDENT = FORMS["complete"], FORMS["student"]
-_WRITER = "gfm-tex_math_gfm-footnotes-alerts+tex_math_dollars"
-_QUARTO = re.compile(
-    r":::|(?<![\w.])@(?:fig|tbl|eq|sec|lst|thm|lem|cor|prp|cnj|def|exm|exr|nte|tip|wrn|imp|cau)-"
-    r"|\{#|\{\.|^#\||\[-?@|\{\{<|\{=\w+\}",
-    re.M,
-)
-_FENCED = re.compile(
-    r"^( {0,3}(?:> ?)*)(`{3,}|~{3,})[^\n]*\n.*?^\1\2[`~]*[ \t]*$|(`+)(?!`).+?(?<!`)\3(?!`)", re.M | re.S
-)
+__all__ = ["COMPLETE", "STUDENT", "ahead", "derive", "files", "main"]
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -63,235 +46,72 @@ def files(root: Path) -> dict[str, bytes]:
     """
     problems = Problems()
     book = load(root, problems)
-    pandoc = Pandoc(root / ".quarto" / "embedded" / "pandoc", root)
+    pandoc = Pandoc(root / ".quarto" / "embedded" / "pandoc")
     register = Register()
-    drafts = read_pages(book, pandoc, register, problems)
+    with beside(ahead(root, pandoc.cache.parent)):
+        (drafts,) = together(read_pages(book, pandoc, register, problems))
     problems.raise_if_any()
-    made = derive(book, drafts, register, pandoc, problems)
+    (made,) = together(derive(book, drafts, register, pandoc, problems))
     problems.raise_if_any()
-    return made
+    return dict(made)
+
+
+def ahead(root: Path, cache: Path) -> Callable[[], object] | None:
+    """What can be done before the pages are read: the wheel, if ``cache`` does not have it."""
+    return None if readers_setup.kept(root, cache) else partial(readers_setup.wheel, root, cache)
 
 
 def derive(
-    book: Book, drafts: Sequence[Read], register: Register, pandoc: Pandoc, problems: Problems
-) -> dict[str, bytes]:
+    book: Book, drafts: Sequence[Draft], register: Register, pandoc: Pandoc, problems: Problems
+) -> Job[dict[str, bytes]]:
     """The same for a site that is being built: its pages are numbered, and its mistakes collected."""
-    wheel = readers_setup.wheel(book.root, pandoc.cache.with_name("wheel"))
+    wheel = readers_setup.wheel(book.root, pandoc.cache.parent)
     made = {f"{readers_setup.FOLDER}/{wheel.name}": wheel.data} if wheel else {}
     written = [draft for draft in drafts if draft.page.path.endswith(".ipynb")]
     if problems.lines:  # nothing will be written, but the pages' links go somewhere
+        yield []
         return made | {f"{form}/{Path(d.page.path).name}": b"" for d in written for form in forms(d.page)}
-    trees = {draft.page.path: pandoc.tree(draft.source.text)[0]["blocks"] for draft in drafts}
-    works = {path: cited_works(tree) for path, tree in trees.items()}
-    cited = sorted({key for keys in works.values() for key in keys})
-    sources = (book.root / book.bibliography).read_bytes() if book.bibliography else b""
-    first = wheel.sha256 if wheel else ""
-    shared = [numbers(register, book), sources, "\n".join(cited).encode(), first.encode()]
+    said = citations(book, [draft.tree for draft in drafts], pandoc)
+    works = json.dumps([said.words, said.works]).encode()
+    shared = [numbers(register, book), works, wheel.sha256.encode() if wheel else b""]
     memory = Memory(pandoc.cache.with_name("notebooks"), shared)
+    missing: list[tuple[str, Piece]] = []
     for draft in written:
-        path = book.root / draft.page.path
-        text = path.with_suffix(".md")
-        parts = [draft.source.text.encode(), draft.chapter.encode(), path.read_bytes()]
+        text = (book.root / draft.page.path).with_suffix(".md")
+        parts = [
+            draft.source.text.encode(),
+            draft.chapter.encode(),
+            (book.root / draft.page.path).read_bytes(),
+        ]
         key = memory.key([*parts, text.read_bytes() if text.is_file() else b""])
         if kept := memory.recall(key):
-            made |= kept
-            continue
-        before = len(problems.lines)
-        _check_twin(book, draft.page, problems)
-        tree, own = trees[draft.page.path], works[draft.page.path]
-        if own and book.bibliography:
-            tree = with_citations(book, pandoc, tree, cited)
-        try:
-            page = _Page(book, draft.source, draft.chapter, register, pandoc, problems)
-        except BookError as error:
-            problems.add(draft.page.path, str(error))
-            continue
-        page.read(tree, own)
-        mine = {f"{form}/{page.name}": page.form(form, wheel) for form in forms(draft.page)}
-        made |= mine
-        if len(problems.lines) == before and not page.attached:  # the key knows no file of an image
-            memory.keep(key, mine)
+            made |= {name: text.encode() for name, text in kept.items()}
+        else:
+            work = partial(_page, book, draft, register, pandoc, said, wheel)
+            missing.append((key, Piece(work, 2 * len(draft.source.text))))
+    results: list[Made] = yield [piece for _, piece in missing]
+    for (key, _), one in zip(missing, results, strict=True):
+        made |= {name: text.encode() for name, text in one.texts.items()}
+        problems.lines |= one.problems.lines
+        if not one.problems.lines and not one.attached:  # the key knows no file of an image
+            memory.keep(key, one.texts)
     return made
 
 
-def forms(page: Page) -> list[str]:
-    """The folders that have a page's notebook: an appendix has nothing to solve, so it is complete only."""
-    return [COMPLETE, STUDENT] if page.kind == "chapter" else [COMPLETE]
+def _page(
+    book: Book,
+    draft: Draft,
+    register: Register,
+    pandoc: Pandoc,
+    said: Citations,
+    wheel: readers_setup.Wheel | None,
+) -> Made:
+    from readers_page import made
+
+    return made(book, draft, register, pandoc, said, wheel)
 
 
-def _check_twin(book: Book, page: Page, problems: Problems) -> None:
-    """A notebook that does not say what its text says would reach readers stale."""
-    text = (book.root / page.path).with_suffix(".md")
-    if not text.is_file():
-        return
-    try:
-        found = sync.read_page(text.stem, book.root)
-        if found.text_cells != found.notebook_cells:
-            difference = sync.first_difference(found)
-            problems.add(page.path, f"is not what {text.name} says: {difference}; run `make sync`")
-    except BookError as error:
-        problems.add(page.path, str(error))
-
-
-class _Page:
-    """One page on its way to its notebooks."""
-
-    def __init__(
-        self,
-        book: Book,
-        source: Source,
-        chapter: str,
-        register: Register,
-        pandoc: Pandoc,
-        problems: Problems,
-    ) -> None:
-        self.book, self.source, self.pandoc, self.problems = book, source, pandoc, problems
-        self.name = Path(source.page.path).name
-        self.twin = notebooks.read(book.root / source.page.path, book.root)
-        self.prose = Prose(source, chapter, register, self._address, problems)
-        self.works: list[Node] = []
-        self.attached = False
-
-    def read(self, tree: list[Node], cited: list[str]) -> None:
-        """Take the page apart; ``cited`` are the works that it cites itself."""
-        self.prose.run(tree)
-        marks = [f'<a id="ref-{key}"></a>' for key in cited]
-        self.works = [e for e in self.prose.entries if e["c"][0]["c"][1] in marks]
-
-    def _address(self, page: Page, fragment: str) -> str | None:
-        mark = f"#{fragment}" if fragment else ""
-        if page.path == self.source.page.path:
-            return mark or None
-        if not self.book.site_url:
-            return None
-        return f"{self.book.site_url}{page.output}{mark}" if page.path.endswith((".md", ".ipynb")) else None
-
-    # -- one form ------------------------------------------------------------------------------------------
-
-    def form(self, folder: str, wheel: readers_setup.Wheel | None) -> bytes:
-        student = folder == STUDENT
-        drafts = readers_cells.plan(self.prose, self.twin.cells, student)
-        if self.works:
-            title = {"t": "Header", "c": [2, ["", [], []], [{"t": "Str", "c": "References"}]]}
-            drafts.append(Draft("references", [title, *self.works]))
-        self._check_names(drafts)
-        self._write(drafts)
-        cells = [self._cell(draft) for draft in drafts]
-        record: dict[str, Any] = {
-            "form": "student" if student else "complete",
-            "source": self.source.page.path,
-        }
-        if wheel:
-            setup = readers_setup.first_cell(wheel, self.book.site_url, self._last_run())
-            cells.insert(0, readers_cells.new_code("setup", setup))
-            record["wheel"] = {"name": wheel.name, "sha256": wheel.sha256}
-        metadata = NotebookNode(
-            {
-                "kernelspec": twins.KERNELSPEC,
-                "language_info": twins.LANGUAGE,
-                "colab": {"name": self.name, "provenance": [], "toc_visible": True},
-                "modelcall": {**record, "last_run": self.source.last_run},
-            }
-        )
-        notebook = NotebookNode(cells=cells, metadata=metadata, nbformat=4, nbformat_minor=5)
-        if not student and "widgets" in self.twin.metadata:
-            notebook.metadata["widgets"] = self.twin.metadata["widgets"]
-        self._check_syntax(notebook, folder)
-        return twins.to_bytes(notebook)
-
-    def _last_run(self) -> dict[str, Any]:
-        run = self.source.last_run
-        for key in ("seconds", "date", "machine"):
-            if key not in run:
-                self.problems.add(
-                    self.source.page.path, f"its record of the last run has no {key}; run `make sync`"
-                )
-        return {"seconds": 0, "date": "", "machine": "", **run}
-
-    def _check_names(self, drafts: list[Draft]) -> None:
-        kept = {draft.id for draft in drafts if draft.code is not None}
-        gone = {c.id: c.source for c in self.twin.cells if c.cell_type == "code" and c.id not in kept}
-        for cell, name, giver in readers_cells.missing_names(drafts, gone):
-            where = f"{self.source.page.path}, cell {cell}"
-            self.problems.add(
-                where,
-                f"reads {name!r}, which only the folded cell {giver} gives; a student has no such cell",
-            )
-
-    def _write(self, drafts: list[Draft]) -> None:
-        """Turn the drafts' blocks, and the Markdown among their outputs, into text by one run of Pandoc."""
-        jobs: list[list[Node]] = []
-        targets: list[tuple[Draft, NotebookNode | None]] = []
-        numbers = {cell.id: number for number, cell in enumerate(self.twin.cells, 1)}
-        for draft in drafts:
-            if draft.code is None:
-                targets.append((draft, None))
-                jobs.append(draft.blocks)
-                continue
-            outputs = readers_cells.markdown_outputs(draft)  # none in a student's notebook
-            shown = self.prose.shown.get(numbers[draft.id], []) if outputs else []
-            for output, blocks in zip(outputs, shown, strict=True):
-                targets.append((draft, output))
-                jobs.append(blocks)
-        for (draft, shown_in), text in zip(targets, self._texts(jobs), strict=True):
-            if shown_in is not None:
-                readers_cells.set_markdown(shown_in, text)
-            else:
-                draft.text = self._attached(draft, text)
-
-    def _texts(self, jobs: list[list[Node]]) -> list[str]:
-        between = html_block("<!--next-->")
-        blocks = [block for job in jobs for block in (*job, between)]
-        out = self.pandoc.write(blocks, ["-t", _WRITER, "--wrap=none"], {})
-        return [text.strip("\n") for text in out.split("<!--next-->")[:-1]]
-
-    def _attached(self, draft: Draft, text: str) -> str:
-        """Put the image files of a cell into it."""
-
-        def attach(match: re.Match[str]) -> str:
-            path = self.book.root / self.source.page.resolve(match[2])
-            if re.match(r"[a-z]+:", match[2]) or not path.is_file():
-                return match[0]
-            kind = mimetypes.guess_type(path.name)[0] or "image/png"
-            self.attached = True
-            draft.attachments[path.name] = {kind: b64encode(path.read_bytes()).decode()}
-            return f"{match[1]}(attachment:{quote(path.name)})"
-
-        return re.sub(r"(!\[[^\]]*\])\(([^()\s]+)\)", attach, text)
-
-    def _cell(self, draft: Draft) -> NotebookNode:
-        if draft.code is not None:
-            return draft.code
-        cell = NotebookNode(cell_type="markdown", id=draft.id, metadata=NotebookNode(), source=draft.text)
-        if draft.attachments:
-            cell.attachments = NotebookNode(draft.attachments)
-        return cell
-
-    def _check_syntax(self, notebook: NotebookNode, folder: str) -> None:
-        for cell in notebook.cells:
-            for text in _markdown(cell):
-                if match := _QUARTO.search(_FENCED.sub("", text)):
-                    line = text[: text.find(match[0])].count("\n") + 1
-                    where = f"{self.source.page.path}, cell {cell.id}"
-                    self.problems.add(
-                        where, f"{folder}/{self.name}: {match[0]!r} is left in line {line} of the cell"
-                    )
-            if cell.cell_type == "code" and re.search(r"^#\|", cell.source, re.M):
-                self.problems.add(
-                    f"{self.source.page.path}, cell {cell.id}", "an option line below the top of the cell"
-                )
-
-
-def _markdown(cell: NotebookNode) -> list[str]:
-    """What a front end shows of a cell as Markdown."""
-    if cell.cell_type == "markdown":
-        return [cell.source]
-    return [
-        out.data["text/markdown"] for out in cell.get("outputs", []) if "text/markdown" in out.get("data", {})
-    ]
-
-
-def main(arguments: Sequence[str] | None = None, root: Path = notebooks.ROOT) -> int:
+def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Run the command line; return its exit status."""
     parser = argparse.ArgumentParser(description="Derive the readers' notebooks.")
     where = parser.add_mutually_exclusive_group(required=True)

@@ -260,6 +260,8 @@ def missing_names(drafts: list[Draft], removed: dict[str, str]) -> Iterator[tupl
     for cell_id, source in removed.items():
         for name in _bound(source):
             given.setdefault(name, cell_id)
+    if not given:
+        return
     kept: set[str] = set()
     for draft in drafts:
         if draft.code is None:

@@ -10,6 +10,7 @@ import hashlib
 import tempfile
 import tomllib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from render.pandoc import write_atomic
 from render.problems import BuildError
 
-__all__ = ["FOLDER", "Wheel", "first_cell", "wheel"]
+__all__ = ["FOLDER", "Wheel", "first_cell", "kept", "wheel"]
 
 FOLDER = "wheels"
 
@@ -57,7 +58,7 @@ class Wheel:
     data: bytes
     version: str
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 
@@ -68,20 +69,42 @@ def wheel(root: Path, cache: Path) -> Wheel | None:
     Raises:
         BuildError: the build backend refuses its sources.
     """
+    settings = _settings(root)
+    if settings is None:
+        return None
+    name, version = f"modelcall-{settings.version}-py3-none-any.whl", settings.version
+    path = _kept_at(root, cache, settings)
+    if not path.is_file():
+        write_atomic(path, _built(root))
+    return Wheel(name, path.read_bytes(), version)
+
+
+def kept(root: Path, cache: Path) -> bool:
+    """Whether ``wheel`` has nothing to build."""
+    settings = _settings(root)
+    return settings is None or _kept_at(root, cache, settings).is_file()
+
+
+@dataclass(frozen=True)
+class _Settings:
+    version: str
+    folders: list[str]
+
+
+def _settings(root: Path) -> _Settings | None:
     if not (root / "pyproject.toml").is_file():
         return None
     try:
         settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-        version = str(settings["project"]["version"])
         target = settings["tool"]["hatch"]["build"]["targets"]["wheel"]
         folders = [*target["packages"], *target.get("force-include", {})]
+        return _Settings(str(settings["project"]["version"]), folders)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError) as error:
         raise BuildError([f"pyproject.toml: no wheel can be built from it: {error}"]) from error
-    kept = cache / f"{_state(root, folders)}.whl"
-    name = f"modelcall-{version}-py3-none-any.whl"
-    if not kept.is_file():
-        write_atomic(kept, _built(root))
-    return Wheel(name, kept.read_bytes(), version)
+
+
+def _kept_at(root: Path, cache: Path, settings: _Settings) -> Path:
+    return cache / "wheel" / f"{_state(root, settings.folders)}.whl"
 
 
 def _state(root: Path, folders: list[str]) -> str:

@@ -139,7 +139,7 @@ def _stale(page: Page, cells: Sequence[Cell]) -> str:
     code = twins.code_hash(cells)
     if page.record.get("code_sha256") != code or twins.code_hash(page.notebook_cells or []) != code:
         return "its code changed"
-    finished = twins.finish(page.notebook, {})
+    finished = twins.finish(page.notebook, {}, page.text or "")
     found, stored = twins.outputs_hashes(finished.cells), page.record.get("outputs_sha256", {})
     for cell in notebooks.code_cells(page.notebook):
         if found.get(cell.id) != stored.get(cell.id):
@@ -167,7 +167,7 @@ def make_plan(page: Page, prefer: str | None, force: bool, root: Path) -> Plan:
         old = [cell for cell in notebooks.code_cells(page.notebook) if cell.source.strip()]
         for new, cell in zip(notebooks.code_cells(notebook), old, strict=True):
             new.outputs = cell.outputs
-        notebook = twins.finish(notebook, page.record["last_run"])
+        notebook = twins.finish(notebook, page.record["last_run"], text)
     return Plan(page, cells, text, notebook, why)
 
 
@@ -185,7 +185,7 @@ def problems(page: Page, root: Path) -> list[str]:
         found.append(f"{text}: its front matter is not the book's own")
     if page.record.get("code_sha256") != twins.code_hash(cells):
         return [*found, f"{notebook}: its outputs are of other code; the code has changed since it ran"]
-    expected = twins.finish(page.notebook, page.record.get("last_run", {}))
+    expected = twins.finish(page.notebook, page.record.get("last_run", {}), page.text)
     hashes, stored = twins.outputs_hashes(expected.cells), page.record.get("outputs_sha256", {})
     for have, want in zip(page.notebook.cells, expected.cells, strict=True):
         if have.cell_type != "code":
@@ -307,7 +307,7 @@ def _finish(plan: Plan, root: Path) -> None:
         print(f"sync: {name}: running ({plan.why_run})", file=sys.stderr, flush=True)
         progress = _cell_progress if sys.stderr.isatty() else lambda _: None
         executed, last_run = execute.execute(notebook, page.notebook_path, root, progress)
-        notebook = twins.finish(executed, last_run)
+        notebook = twins.finish(executed, last_run, plan.text)
         done.append(f"ran in {last_run['seconds']} s")
     if notebooks.write_atomic(page.notebook_path, twins.to_bytes(notebook)):
         done.append("notebook written")

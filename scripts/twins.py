@@ -4,7 +4,8 @@ Both say the same *inputs*: cells with a kind, a source and tags. This module re
 puts a notebook into normal form, and computes the hashes that tie inputs and outputs together, kept in
 the notebook's metadata under ``modelcall``:
 
-- ``inputs_sha256``: every cell, as both forms had it after the last sync;
+- ``text_sha256``: the text form as the last sync left it;
+- ``inputs_sha256``: every cell, as both forms had it then;
 - ``code_sha256``: what the kernel was given; an option such as a caption or a label is not part of it;
 - ``outputs_sha256``: by cell id, the outputs that this code gave.
 
@@ -25,7 +26,6 @@ from typing import Any
 
 import nbformat
 import yaml
-from jupytext.myst import MystMetadataParsingError, myst_to_notebook, notebook_to_myst
 from nbformat import NotebookNode
 from nbformat import v4 as nb4
 
@@ -99,6 +99,8 @@ def from_text(text: str, name: str) -> list[Cell]:
         line = text.count("\n", 0, odd.start()) + 1
         raise BookError(f"{name}: line {line}: the character {odd[0]!r} does not belong in a page")
     offset = match[0].count("\n")
+    from jupytext.myst import MystMetadataParsingError, myst_to_notebook
+
     try:
         notebook = myst_to_notebook(text[match.end() :], add_source_map=True)
     except (MystMetadataParsingError, nbformat.ValidationError, yaml.YAMLError) as error:
@@ -181,6 +183,8 @@ def to_text(cells: Sequence[Cell], name: str) -> str:
 
 
 def _written(cells: Sequence[Cell]) -> str:
+    from jupytext.myst import notebook_to_myst
+
     notebook = nb4.new_notebook(cells=[_new(cell) for cell in cells])
     notebook.metadata = NotebookNode()
     return f"{HEADER}\n{notebook_to_myst(notebook)}"
@@ -239,6 +243,11 @@ def inputs_hash(cells: Sequence[Cell]) -> str:
     return _sha256([[cell.kind, cell.source, list(cell.tags)] for cell in cells])
 
 
+def text_hash(text: str) -> str:
+    """Hash the text form, whatever ends its lines."""
+    return _sha256(text.replace("\r\n", "\n"))
+
+
 def code_hash(cells: Sequence[Cell]) -> str:
     """Hash what decides the outputs: the code in its order, and whether and how each cell runs."""
     return _sha256(
@@ -284,8 +293,8 @@ def blank(cells: Sequence[Cell], name: str) -> NotebookNode:
     return notebook
 
 
-def finish(notebook: NotebookNode, last_run: dict[str, Any]) -> NotebookNode:
-    """Return a notebook with outputs in normal form, with the hashes of its inputs, code and outputs."""
+def finish(notebook: NotebookNode, last_run: dict[str, Any], text: str) -> NotebookNode:
+    """Return a notebook in normal form, with the hashes of its text, inputs, code and outputs."""
     done = copy.deepcopy(notebook)
     count = 0
     for cell in notebooks.code_cells(done):
@@ -302,6 +311,7 @@ def finish(notebook: NotebookNode, last_run: dict[str, Any]) -> NotebookNode:
             "kernelspec": KERNELSPEC,
             "language_info": LANGUAGE,
             "modelcall": {
+                "text_sha256": text_hash(text),
                 "inputs_sha256": inputs_hash(inputs),
                 "code_sha256": code_hash(inputs),
                 "outputs_sha256": outputs_hashes(done.cells),
@@ -339,5 +349,5 @@ def normal_outputs(outputs: Sequence[NotebookNode], count: int | None) -> list[N
 def to_bytes(notebook: NotebookNode) -> bytes:
     """Return the file of a notebook: UTF-8, sorted keys, an indent of 1, LF."""
     nbformat.validate(notebook)
-    text: str = nbformat.writes(notebook, version=4)
+    text: str = nb4.writes(notebook)  # nbformat.writes would validate again
     return (text.rstrip("\n") + "\n").encode()

@@ -683,7 +683,7 @@ def test_widgets_do_not_outlive_their_kernel() -> None:
     outputs = [view, view | {"text/plain": "3", "text/markdown": "**3**"}]
     made.cells[0].outputs = [nb4.new_output("display_data", data=data) for data in outputs]
     made.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {"a" * 32: {}}}}
-    done = twins.finish(made, RUN)
+    done = twins.finish(made, RUN, "")
     assert [output.data for output in done.cells[0].outputs] == [
         {"text/plain": "3", "text/markdown": "**3**"}
     ]

@@ -16,6 +16,7 @@ import argparse
 import functools
 import gzip
 import http.server
+import io
 import json
 import shutil
 import subprocess
@@ -24,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from html.parser import HTMLParser
 from pathlib import Path
 from statistics import median
@@ -33,6 +34,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import sync
 from bench.common.report import Figures, chromium, figure, table
 from render.pandoc import Pandoc
 
@@ -96,14 +98,16 @@ def builds(book: Path) -> Figures:
         if done.returncode:
             sys.exit(f"page: the book does not build\n{done.stderr}")
 
-    twins = [book / f"{CHAPTER}{suffix}" for suffix in (".md", ".ipynb")]
+    chapter = book / f"{CHAPTER}.md"
 
     def edit(sentence: str) -> None:
-        for twin in twins:  # the text and the notebook, as after `make sync`
-            text = twin.read_text(encoding="utf-8")
-            if MARK not in text:
-                sys.exit(f"page: {twin.name} has lost the sentence that the benchmark edits: {MARK!r}")
-            twin.write_text(text.replace(MARK, f"{MARK} {sentence}", 1), encoding="utf-8")
+        text = chapter.read_text(encoding="utf-8")
+        if MARK not in text:
+            sys.exit(f"page: {chapter.name} has lost the sentence that the benchmark edits: {MARK!r}")
+        chapter.write_text(text.replace(MARK, f"{MARK} {sentence}", 1), encoding="utf-8")
+        with redirect_stderr(io.StringIO()):
+            if sync.main([chapter.name], book):
+                sys.exit("page: the edited chapter does not go into its notebook")
 
     pandoc = Pandoc(book / "unused").executable[0]
 
@@ -119,7 +123,7 @@ def builds(book: Path) -> Figures:
     for i in range(5):
         edit(f"A sentence of the benchmark, number {i}.")
         edits.append(seconds(build))
-    one = median(seconds(lambda: bare(book / f"{CHAPTER}.md")) for _ in range(3))
+    one = median(seconds(lambda: bare(chapter)) for _ in range(3))
     return {
         "build, nothing kept": figure(cold, "s", whole),
         "build, nothing kept, one page (peer Quarto)": figure(

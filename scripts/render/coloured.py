@@ -95,6 +95,8 @@ def docstring_rests(code: str) -> list[tuple[int, int]]:
     >>> [code[start:end] for start, end in docstring_rests(code)]
     ['\\n\\n    Two.']
     """
+    if not re.search(r'"""|\'\'\'', code):
+        return []
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError):

@@ -14,13 +14,19 @@ from urllib.parse import quote
 from .config import Book, Page
 from .search import words
 
-__all__ = ["FORMS", "colab", "minutes", "page_line"]
+__all__ = ["COMPLETE", "STUDENT", "colab", "forms", "minutes", "page_line"]
 
 # Words on the page -> folder of that form of the notebook.
-FORMS = {"student": "notebooks/student", "complete": "notebooks"}
+_FORMS = {"student": "notebooks/student", "complete": "notebooks"}
+STUDENT, COMPLETE = _FORMS.values()
 BRANCH = "gh-pages"  # where a repository on GitHub keeps its built site
 _WORDS_PER_MINUTE = 200  # prose with formulas to think about; Quarto counts the same
 _UNREAD = re.compile(r"<(pre|table|svg|noscript|script)\b.*?</\1>", re.S)
+
+
+def forms(page: Page) -> list[str]:
+    """The folders that have a page's notebook: an appendix has nothing to solve, so it is complete only."""
+    return [COMPLETE, STUDENT] if page.kind == "chapter" else [COMPLETE]
 
 
 def minutes(body: str) -> int:
@@ -40,13 +46,15 @@ def colab(repo_url: str, path: str) -> str:
     return f"https://colab.research.google.com/github/{match[1]}/blob/{BRANCH}/{quote(path)}"
 
 
-def page_line(book: Book, page: Page, body: str, files: set[str]) -> str:
-    """The line as HTML, "" for a page without a notebook; ``files`` are the paths of what others made."""
+def page_line(book: Book, page: Page, count: int, files: set[str]) -> str:
+    """The line as HTML, "" for a page without a notebook.
+
+    ``count`` are its minutes; ``files`` are the paths of what others made.
+    """
     if not page.path.endswith(".ipynb"):
         return ""
-    count = minutes(body)
     parts = [f"About {count} minute{'s' if count > 1 else ''} to read"]
-    paths = {word: f"{folder}/{Path(page.path).name}" for word, folder in FORMS.items()}
+    paths = {word: f"{folder}/{Path(page.path).name}" for word, folder in _FORMS.items()}
     there = {word: path for word, path in paths.items() if path in files}
     if there:
         links = [f'<a href="{page.up}{path}" download>{word}</a>' for word, path in there.items()]

@@ -24,7 +24,7 @@ from typing import Any
 
 from .config import Book, Page
 from .cover import cover
-from .pandoc import Pandoc, write_atomic
+from .pandoc import Pandoc, nocite, write_atomic
 from .plain import Plain
 from .problems import BuildError
 from .transform import Transform
@@ -162,11 +162,8 @@ def _run(
         }.items()
         if value
     }  # fmt: skip
-    shared = {"citationPrefix": [], "citationSuffix": [], "citationNoteNum": 0, "citationHash": 0}
-    mode = {"t": "AuthorInText"}
-    nocite = [{"citationId": key, "citationMode": mode, **shared} for key in cited]
-    if nocite:
-        meta["nocite"] = {"t": "MetaInlines", "c": [{"t": "Cite", "c": [nocite, []]}]}
+    if cited:
+        meta["nocite"] = {"t": "MetaInlines", "c": [nocite(cited)]}
     meta["link-citations"] = {"t": "MetaBool", "c": True}
     tree = json.dumps({"pandoc-api-version": [1, 23, 1], "meta": meta, "blocks": blocks}, sort_keys=True)
     works = (

@@ -1,8 +1,8 @@
 """The site's fonts: subsets of the faces in the pinned font packages, as style sheets that hold them.
 
 A face inside a style sheet is there at the first paint, on a server and from ``file://`` alike, so no line of
-text moves. A subset covers Latin text and what the pages use beyond it; the maths face keeps its MATH table
-and the glyph variants that stretchy brackets are built from.
+text moves. A subset covers plain Latin text and what the pages use beyond it; the maths face keeps its MATH
+table and the glyph variants that stretchy brackets are built from.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import html
 import io
 import re
 import unicodedata
+from functools import partial
 from importlib.metadata import PackagePath, distribution
 from pathlib import Path
 
 from .pandoc import write_atomic
+from .parallel import Job, Piece
 
 __all__ = ["LICENCES", "face_file", "fonts", "licences"]
 
@@ -33,8 +35,10 @@ _FACES: dict[str, list[tuple[str, int, str, str, str, _Limits]]] = {
     ],
     "math.css": [("STIX Two Math", 400, "normal", "ziamath", "STIXTwoMath-Regular.ttf", {})],
 }
-# Always there, whatever the pages use: Latin-1, typographic marks, a few arrows and relations.
-_LATIN = [*range(0x20, 0x7F), *range(0xA0, 0x100), *range(0x2010, 0x2027), 0x2032, 0x2039, 0x203A, 0x20AC]
+# Always there, whatever the pages use: ASCII, the marks of Latin-1, typographic marks, arrows and relations.
+# Letters with accents come with the pages that have them.
+_LATIN = [*range(0x20, 0x7F), *range(0xA0, 0xC0), 0xD7, 0xF7, *range(0x2010, 0x2027)]
+_LATIN += [0x2032, 0x2039, 0x203A, 0x20AC]
 _SYMBOLS = [0x2122, *range(0x2190, 0x2194), 0x2212, 0x2248, 0x2260, 0x2264, 0x2265]
 # A browser sets every one-letter identifier in these mathematical italics.
 _ITALICS = [*range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C), 0x210E]
@@ -45,44 +49,53 @@ LICENCES = ("ibm-plex.txt", "stix-two-math.txt")
 _RECIPE = "6"  # changes when the way of subsetting does
 
 
-def fonts(pages: list[str], cache: Path) -> dict[str, bytes]:
+def fonts(pages: list[str], cache: Path) -> Job[dict[str, str]]:
     """Return file name -> style sheet with every face, covering the characters of ``pages`` (HTML)."""
     text = _shown(pages)
     wanted = sorted({*_LATIN, *_SYMBOLS, *map(ord, text)})
     formulas = _shown([formula for page in pages for formula in _FORMULA.findall(page)])
     italics = {code for code in _ITALICS if unicodedata.normalize("NFKC", chr(code)) in formulas}
     maths = sorted({*range(0x20, 0x7F), 0x221A, *map(ord, formulas), *italics})
-    sheets: dict[str, bytes] = {}
+    new: dict[Path, Piece] = {}
+    rules: dict[str, list[tuple[str, Path]]] = {}
     for name, faces in _FACES.items():
-        rules: list[str] = []
         for family, weight, style, package, file, axes in faces:
             codes = maths if name == "math.css" else wanted
             path = face_file(package, file)
             recipe = repr((_RECIPE, file, axes, distribution(package).version, codes))
             stored = cache / f"{hashlib.sha256(recipe.encode()).hexdigest()[:32]}.woff2"
             if not stored.is_file():
-                write_atomic(stored, _subset(path, codes, axes))
-            data = base64.b64encode(stored.read_bytes()).decode()
-            rules.append(
-                f'@font-face{{font-family:"{family}";font-weight:{weight};font-style:{style};'
-                f'src:url(data:font/woff2;base64,{data}) format("woff2")}}\n'
-            )
-        sheets[name] = "".join(rules).encode()
-    return sheets
+                new[stored] = Piece(partial(_keep, stored, path, codes, axes), path.stat().st_size)
+            head = f'@font-face{{font-family:"{family}";font-weight:{weight};font-style:{style};'
+            rules.setdefault(name, []).append((head, stored))
+    yield list(new.values())
+    return {name: "".join(head + _source(stored) for head, stored in all_) for name, all_ in rules.items()}
 
 
-def licences(cache: Path) -> dict[str, str]:
+def _keep(stored: Path, path: Path, codes: list[int], axes: _Limits) -> None:
+    write_atomic(stored, _subset(path, codes, axes))
+
+
+def _source(stored: Path) -> str:
+    data = base64.b64encode(stored.read_bytes()).decode()
+    return f'src:url(data:font/woff2;base64,{data}) format("woff2")}}\n'
+
+
+def licences(cache: Path) -> Job[dict[str, str]]:
     """Return file name -> licence text of each font family on the site."""
     plex = Path(str(_file("fontpkg-ibm-plex-serif", "LICENSE").locate())).read_text(encoding="utf-8")
     stored = cache / "stix-two-math.txt"
-    if not stored.is_file():
-        # The package's own licence covers its code; the font says its terms in its name table.
-        from fontTools.ttLib import TTFont
-
-        with TTFont(str(_file("ziamath", "STIXTwoMath-Regular.ttf").locate()), lazy=True) as font:
-            lines = [font["name"].getDebugName(number) or "" for number in (4, 0, 13, 14)]
-        write_atomic(stored, "\n\n".join(lines).encode())
+    yield [] if stored.is_file() else [Piece(partial(_keep_terms, stored))]
     return dict(zip(LICENCES, (plex, stored.read_text(encoding="utf-8")), strict=True))
+
+
+def _keep_terms(stored: Path) -> None:
+    """The package's own licence covers its code; the font says its terms in its name table."""
+    from fontTools.ttLib import TTFont
+
+    with TTFont(str(_file("ziamath", "STIXTwoMath-Regular.ttf").locate()), lazy=True) as font:
+        lines = [font["name"].getDebugName(number) or "" for number in (4, 0, 13, 14)]
+    write_atomic(stored, "\n\n".join(lines).encode())
 
 
 def face_file(package: str, name: str) -> Path:

@@ -15,7 +15,7 @@ from .coloured import compact
 from .config import Book, Page
 from .search import words
 
-__all__ = ["Built", "Heading", "finish", "page_html"]
+__all__ = ["Built", "Heading", "finished", "label", "page_html"]
 
 _HEADING = re.compile(r"<h([1-6])( [^>]*?)?\bid=\"([^\"]+)\"([^>]*)>(.*?)</h\1>", re.S)
 
@@ -41,7 +41,6 @@ class Built:
 
     page: Page
     body: str
-    chapter: str = ""
     last_run: dict[str, Any] = field(default_factory=dict)
     headings: list[Heading] = field(default_factory=list)
     line: str = ""  # HTML below the title
@@ -53,19 +52,23 @@ class Built:
 
     @property
     def label(self) -> str:
-        """The title in navigation: with the bare number, as the sidebar has no room for "Appendix"."""
-        short = r'<span class="chapter-number">\1</span> '
-        return re.sub(
-            r'^<span class="appendix-label">Appendix(?:&nbsp;|\s)(\w).*?</span> </span>', short, self.title
-        )
+        return label(self.headings)
 
 
-def finish(built: Built) -> None:
-    """Note the headings of ``built.body`` and give each a link to itself."""
+def label(headings: list[Heading]) -> str:
+    """A page's title in navigation: with the bare number, as the sidebar has no room for "Appendix"."""
+    short = r'<span class="chapter-number">\1</span> '
+    title = headings[0].inner if headings else ""
+    return re.sub(r'^<span class="appendix-label">Appendix(?:&nbsp;|\s)(\w).*?</span> </span>', short, title)
+
+
+def finished(body: str) -> tuple[str, list[Heading]]:
+    """Return Pandoc's HTML with small code and a link to itself at each heading, and the headings."""
+    headings: list[Heading] = []
 
     def anchor(match: re.Match[str]) -> str:
         level, before, identifier, after, inner = match.groups()
-        built.headings.append(Heading(int(level), identifier, inner))
+        headings.append(Heading(int(level), identifier, inner))
         if level == "1":
             return match[0]
         # For the mouse alone: it would add its words to the heading's name and a stop for every heading, and
@@ -73,8 +76,8 @@ def finish(built: Built) -> None:
         link = f'<a class="anchor" href="#{identifier}" aria-hidden="true" tabindex="-1">#</a>'
         return f'<h{level}{before or " "}id="{identifier}"{after}>{inner}{link}</h{level}>'
 
-    built.body = _HEADING.sub(anchor, built.body)
-    built.body = compact(built.body)
+    body = _HEADING.sub(anchor, body)
+    return compact(body), headings
 
 
 def page_html(

@@ -1,33 +1,39 @@
 """Pandoc as a function with a memory: text or tree in, tree or HTML out, cached on the content of the input.
 
-A run's warnings are part of its result. They are cached with it, so a second build reports them again.
+A conversion's warnings are part of its result. They are cached with it, so a second build reports them again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from . import converter
+from .parallel import Job, Piece, cores
 from .problems import BuildError
 
-__all__ = ["Pandoc", "identity", "write_atomic"]
+__all__ = ["Pandoc", "identity", "nocite", "write_atomic"]
 
-_MINIMUM = (3, 1)  # the first with figures in the tree that both readers and writers agree on
+_MINIMUM = (3, 8)  # the first whose Lua interface says what a conversion warned of, as tested here
+_API = [1, 23, 1]
+_HTML = {"html_math_method": "mathml", "wrap_text": "none", "email_obfuscation": "none"}
 
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write ``data`` beside ``path`` and rename it into place, so that no reader sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         temporary.write_bytes(data)
         temporary.replace(path)
@@ -35,13 +41,39 @@ def write_atomic(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
+@dataclass(frozen=True)
+class _Question:
+    """One conversion; ``salt`` stands for the content of files that it reads."""
+
+    source: str
+    target: str
+    text: str
+    options: dict[str, str] = field(default_factory=dict)
+    citeproc: bool = False
+    salt: str = ""
+
+    @property
+    def job(self) -> dict[str, Any]:
+        return {"from": self.source, "to": self.target, "options": self.options, "citeproc": self.citeproc}
+
+    @cached_property
+    def key(self) -> str:
+        # The version is part of it, without asking the executable: that costs more than a warm build.
+        parts = [identity(), json.dumps(self.job), self.salt, self.text]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+
+
 @dataclass
 class Pandoc:
-    """``cache`` is a folder that may be deleted at any time; files named in arguments lie in ``root``."""
+    """``cache`` is a folder that may be deleted at any time."""
 
     cache: Path
-    root: Path | None = None
-    runs: int = 0
+    # Conversions that the cache did not have, those in forks too.
+    _runs: Any = field(default_factory=lambda: multiprocessing.Value("i", 0))
+
+    @property
+    def runs(self) -> int:
+        return int(self._runs.value)
 
     @cached_property
     def executable(self) -> tuple[str, str]:
@@ -54,57 +86,92 @@ class Pandoc:
                 return path, match[0]
             found.append(f"{path} ({match[0] if match else 'does not run'})")
         seen = f"found only {', '.join(found)}" if found else "found none"
-        raise BuildError([f"pandoc: expected 3.1 or newer, {seen}; `pip install pypandoc_binary` brings one"])
+        least = ".".join(map(str, _MINIMUM))
+        raise BuildError(
+            [f"pandoc: expected {least} or newer, {seen}; `pip install pypandoc_binary` brings one"]
+        )
+
+    def ready(self, pieces: int) -> None:
+        """Prepare for ``pieces`` of work on all cores."""
+        if pieces > 1:
+            converter.start(self.executable[0], min(pieces, cores()))
 
     def tree(self, markdown: str) -> tuple[dict[str, Any], list[str]]:
         """Parse Markdown; return Pandoc's JSON tree and the warnings."""
-        out, warnings = self._run(["-f", "markdown", "-t", "json"], markdown)
+        out, warnings = self._answer(_Question("markdown", "json", markdown.expandtabs(4)))
         return json.loads(out), warnings
+
+    def trees(self, texts: Sequence[str]) -> Job[list[tuple[dict[str, Any], list[str]]]]:
+        """The same for several texts."""
+        questions = [_Question("markdown", "json", text.expandtabs(4)) for text in texts]
+        new = [question for question in questions if self._stored(question) is None]
+        self.ready(len(new))
+        yield [Piece(partial(self._answer, question), len(question.text)) for question in new]
+        return [self.tree(text) for text in texts]
 
     def html_tree(self, markup: str) -> dict[str, Any]:
         """Parse HTML; return Pandoc's JSON tree."""
-        tree: dict[str, Any] = json.loads(self._run(["-f", "html", "-t", "json"], markup)[0])
+        out, _ = self._answer(_Question("html", "json", markup.expandtabs(4)))
+        tree: dict[str, Any] = json.loads(out)
         return tree
 
-    def write(self, blocks: list[Any], arguments: Sequence[str], meta: dict[str, Any], salt: str = "") -> str:
-        """Write blocks in the format that ``arguments`` say; warnings are those that ``html`` reported."""
-        tree = {"pandoc-api-version": [1, 23, 1], "meta": meta, "blocks": blocks}
-        text = json.dumps(tree, ensure_ascii=False, sort_keys=True)
-        return self._run(["-f", "json", *arguments], text, salt)[0]
+    def write(self, blocks: list[Any], form: str) -> str:
+        """Write blocks in the format ``form``, lines unwrapped; warnings are those that ``html`` reported."""
+        return self._answer(_Question("json", form, _document(blocks), {"wrap_text": "none"}))[0]
 
-    def html(
-        self, blocks: list[Any], meta: dict[str, Any] | None = None, extra: Sequence[str] = (), salt: str = ""
-    ) -> tuple[str, list[str]]:
-        """Write blocks as an HTML5 fragment with MathML; ``salt`` stands for files named in ``extra``."""
-        tree = {"pandoc-api-version": [1, 23, 1], "meta": meta or {}, "blocks": blocks}
-        flags = ["-f", "json", "-t", "html5", "--mathml", "--wrap=none", "--email-obfuscation=none"]
-        return self._run([*flags, *extra], json.dumps(tree, ensure_ascii=False, sort_keys=True), salt)
+    def html(self, blocks: list[Any]) -> tuple[str, list[str]]:
+        """Write blocks as an HTML5 fragment with MathML; return it and the warnings."""
+        return self._answer(_Question("json", "html5", _document(blocks), _HTML))
 
-    def _run(self, arguments: list[str], text: str, salt: str = "") -> tuple[str, list[str]]:
-        # The version is cached too: asking the executable costs more than everything else in a warm build.
-        digest = hashlib.sha256("\0".join([identity(), *arguments, salt, text]).encode()).hexdigest()
-        path = self.cache / f"{digest[:40]}.json"
+    def cited(self, blocks: list[Any], bibliography: Path, keys: list[str]) -> tuple[list[Any], list[str]]:
+        """Let citeproc write the words of citations; return the blocks and the warnings.
+
+        The list of works comes last, or in the Div ``refs`` if there is one. It has all ``keys``, so that
+        2020a and 2020b mean the same wherever the same keys are given.
+        """
+        meta = {
+            "bibliography": {"t": "MetaString", "c": str(bibliography)},
+            "link-citations": {"t": "MetaBool", "c": True},
+            "nocite": {"t": "MetaInlines", "c": [nocite(keys)]},
+        }
+        salt = hashlib.sha256(bibliography.read_bytes()).hexdigest()
+        question = _Question("json", "json", _document(blocks, meta), citeproc=True, salt=salt)
+        out, warnings = self._answer(question)
+        return json.loads(out)["blocks"], warnings
+
+    def _answer(self, question: _Question) -> tuple[str, list[str]]:
+        if stored := self._stored(question):
+            return stored
+        with self._runs.get_lock():
+            self._runs.value += 1
+        out, warnings = converter.convert(self.executable[0], question.job, question.text.encode())
+        made = json.dumps({"out": out, "warnings": warnings}, ensure_ascii=False)
+        write_atomic(self._path(question), made.encode())
+        return out, warnings
+
+    def _stored(self, question: _Question) -> tuple[str, list[str]] | None:
+        path = self._path(question)
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
             os.utime(path)
             return stored["out"], stored["warnings"]
         except (OSError, ValueError, KeyError):
-            pass
-        self.runs += 1
-        done = subprocess.run(
-            [self.executable[0], *arguments],
-            input=text.encode(),
-            capture_output=True,
-            check=False,
-            cwd=self.root,
-        )
-        errors = done.stderr.decode(errors="replace")
-        if done.returncode:
-            raise BuildError([f"pandoc: {errors.strip() or f'exit status {done.returncode}'}"])
-        warnings = [part.strip() for part in re.split(r"^\[WARNING\] ", errors, flags=re.M) if part.strip()]
-        stored = {"out": done.stdout.decode(), "warnings": warnings}
-        write_atomic(path, json.dumps(stored, ensure_ascii=False).encode())
-        return stored["out"], warnings
+            return None
+
+    def _path(self, question: _Question) -> Path:
+        return self.cache / f"{question.key}.json"
+
+
+def nocite(keys: list[str]) -> dict[str, Any]:
+    """Works that count as cited, as Pandoc's metadata has them."""
+    mode = {"t": "AuthorInText"}
+    shared = {"citationPrefix": [], "citationSuffix": [], "citationNoteNum": 0, "citationHash": 0}
+    return {"t": "Cite", "c": [[{"citationId": key, "citationMode": mode, **shared} for key in keys], []]}
+
+
+def _document(blocks: list[Any], meta: dict[str, Any] | None = None) -> str:
+    tree = {"pandoc-api-version": _API, "meta": meta or {}, "blocks": blocks}
+    return json.dumps(tree, ensure_ascii=False)
 
 
 def _wheel() -> str | None:
@@ -116,14 +183,23 @@ def _wheel() -> str | None:
         return None
 
 
-def identity() -> str:
-    """What changes when another Pandoc is installed, without starting it."""
-    path = shutil.which("pandoc") or ""
-    if not path:
-        from importlib.metadata import PackageNotFoundError, version
+@cache
+def _wheel_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
 
-        try:
-            return f"pypandoc_binary {version('pypandoc_binary')}"
-        except PackageNotFoundError:
-            return ""
-    return f"{path} {Path(path).stat().st_mtime_ns}"
+    try:
+        return f"pypandoc_binary {version('pypandoc_binary')}"
+    except PackageNotFoundError:
+        return ""
+
+
+@cache
+def _script() -> str:
+    return hashlib.sha256(converter.SCRIPT.read_bytes()).hexdigest()
+
+
+def identity() -> str:
+    """What changes when another Pandoc is installed or it is used in another way, without starting it."""
+    path = shutil.which("pandoc") or ""
+    pandoc = f"{path} {Path(path).stat().st_mtime_ns}" if path else _wheel_version()
+    return f"{pandoc} {_script()}"

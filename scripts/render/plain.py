@@ -15,7 +15,7 @@ from typing import Any
 
 from .pandoc import Pandoc
 from .transform import Transform
-from .tree import Node, div, strings
+from .tree import LEAVES, Node, div, strings
 
 __all__ = ["Plain"]
 
@@ -75,9 +75,9 @@ class Plain:
                 return self._blocks(node)
             if "RawInline" in kinds:
                 return self._inlines(node)
-            return [self.walk(item) for item in node]
-        if isinstance(node, dict):
-            return {key: self.walk(value) for key, value in node.items()}
+            return node if kinds and kinds <= LEAVES else [self.walk(item) for item in node]
+        if isinstance(node, dict) and isinstance(node.get("c"), (list, dict)) and node["t"] not in LEAVES:
+            return {"t": node["t"], "c": self.walk(node["c"])}
         return node
 
     def _inlines(self, nodes: list[Node]) -> list[Node]:

@@ -11,8 +11,11 @@ class BuildError(Exception):
     """The book cannot be built; ``lines`` say why, each starting with the place of a mistake."""
 
     def __init__(self, lines: list[str]) -> None:
-        super().__init__("\n".join(lines))
+        super().__init__(lines)
         self.lines = lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
 
 
 @dataclass

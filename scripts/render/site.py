@@ -6,33 +6,34 @@ site as it was.
 
 from __future__ import annotations
 
-import hashlib
 import html
 import re
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from . import search
+from .bodies import Body, bodies
+from .citations import citations
 from .config import Book, Page, load
-from .crossref import Numbering, Register, Resolver
+from .crossref import Register, Resolver
 from .downloads import page_line
+from .drafts import Draft, read_pages
 from .epub import NAME, Chapter, epub
 from .fonts import LICENCES, fonts, licences
 from .links import broken_links
-from .page import Built, Heading, finish, page_html
+from .page import Built, Heading, page_html
 from .pandoc import Pandoc
+from .parallel import Job, beside, together
 from .problems import Problems
-from .source import Source, read
 from .svg import palette_css
-from .transform import Transform
 from .tree import Node
-from .twin import Works, llms, twin, twin_name
+from .twin import llms, twin_name
 
-__all__ = ["Draft", "Extra", "Result", "build", "nocite", "put_in_place", "read_pages", "swap"]
+__all__ = ["Extra", "Result", "build", "put_in_place", "swap"]
 
 _ASSETS = Path(__file__).parent / "assets"
 
@@ -44,20 +45,8 @@ class Result:
     pandoc_runs: int
 
 
-@dataclass
-class Draft:
-    """A page of the book, read and numbered."""
-
-    page: Page
-    source: Source
-    chapter: str
-    blocks: list[Node]
-    transform: Transform
-    cited: list[str] = field(default_factory=list)
-    works: Works = field(default_factory=Works)  # what the Markdown twin needs for the works that it cites
-
-
-Extra = Callable[[Book, "list[Draft]", Register, Pandoc, Problems], dict[str, bytes]]
+Extra = Callable[[Book, "list[Draft]", Register, Pandoc, Problems], "Job[dict[str, bytes]]"]
+Ahead = Callable[[Path, Path], "Callable[[], object] | None"]
 _SLASHES = re.compile(r"^\s*//.*\n", re.M)
 
 
@@ -65,14 +54,15 @@ def build(
     root: Path,
     output: Path | None = None,
     cache: Path | None = None,
-    extra: Extra | dict[str, bytes] | None = None,
+    extra: Extra | None = None,
     ebook: bool = False,
+    ahead: Ahead | None = None,
 ) -> Result:
     """Build the book at ``root`` into ``output`` (default: ``_book`` in it).
 
     ``cache`` (default: in ``root/.quarto``) keeps what Pandoc and the font tools made, by content. ``extra``
-    are files to publish beside the pages, by path, or what makes them from the numbered book: a page links to
-    its notebooks among them. ``ebook`` adds the book as an EPUB.
+    makes files to publish beside the pages from the numbered book: a page links to its notebooks among them.
+    ``ahead`` does what it can of that while the pages are read. ``ebook`` adds the book as an EPUB.
 
     Raises:
         BuildError: the book has mistakes; each is named with its place, and ``output`` is untouched.
@@ -80,22 +70,37 @@ def build(
     problems = Problems()
     book = load(root, problems)
     cache = cache or root / ".quarto" / "embedded"
-    pandoc = Pandoc(cache / "pandoc", root)
+    pandoc = Pandoc(cache / "pandoc")
     register = Register()
-    drafts = read_pages(book, pandoc, register, problems)
-    for draft in drafts:
-        resolver = Resolver(draft.source, register, problems)
-        draft.blocks = resolver.walk(draft.blocks)
-        draft.cited = resolver.cited
-    site = _write_bodies(book, pandoc, register, drafts, problems)
-    beside = extra(book, drafts, register, pandoc, problems) if callable(extra) else extra or {}
-    files = {**beside, **_files(book, drafts, site, problems)}
-    for built in site:
-        built.line = page_line(book, built.page, built.body, set(beside))
-        built.twin = twin_name(built.page)
+    with beside(ahead(root, cache) if ahead else None):
+        (drafts,) = together(read_pages(book, pandoc, register, problems))
+        for draft in drafts:
+            resolver = Resolver(draft.source, register, problems)
+            draft.blocks = resolver.walk(draft.blocks)
+            draft.cited = resolver.cited
+        listing = _say(book, drafts, pandoc, problems)
+    jobs: list[Job[Any]] = [bodies(drafts, listing, pandoc, cache / "bodies")]
+    jobs += [extra(book, drafts, register, pandoc, problems)] if extra else []
+    found, *more = together(*jobs)
+    others: dict[str, bytes] = more[0] if more else {}
+    for draft, body in zip(drafts, found, strict=True):
+        for warning in body.warnings:
+            _explain(warning, draft, drafts, problems)
+    site = [
+        Built(
+            draft.page,
+            body.html,
+            draft.source.last_run,
+            body.headings,
+            page_line(book, draft.page, body.minutes, set(others)),
+            twin_name(draft.page),
+        )
+        for draft, body in zip(drafts, found, strict=True)
+    ]
+    files = {**others, **_files(book, drafts, found, problems)}
     pages = _pages(book, site, NAME if ebook else "")
     files["llms.txt"] = llms(book, site)
-    files |= {twin_name(d.page): twin(d.page, d.blocks, d.transform, pandoc, d.works) for d in drafts}
+    files |= {built.twin: body.markdown.encode() for built, body in zip(site, found, strict=True)}
     if ebook:
         problems.raise_if_any()
         chapters = [
@@ -106,98 +111,33 @@ def build(
     made = {"assets/fonts.css", "assets/math.css", *(f"assets/licences/{name}" for name in LICENCES)}
     _check(drafts, pages, {*files, *made}, problems)
     problems.raise_if_any()
-    for name, data in fonts(list(pages.values()), cache / "fonts").items():
-        files[f"assets/{name}"] = data
-    for name, text in licences(cache / "fonts").items():
-        files[f"assets/licences/{name}"] = text.encode()
+    sheets, texts = together(fonts(list(pages.values()), cache / "fonts"), licences(cache / "fonts"))
+    files |= {f"assets/{name}": text.encode() for name, text in sheets.items()}
+    files |= {f"assets/licences/{name}": text.encode() for name, text in texts.items()}
     target = output or root / "_book"
     swap(target, {**files, **{name: text.encode() for name, text in pages.items()}})
     return Result(target, len(pages), pandoc.runs)
 
 
-def read_pages(book: Book, pandoc: Pandoc, register: Register, problems: Problems) -> list[Draft]:
-    """Read and number every page of the book; fill ``register``."""
-    drafts: list[Draft] = []
-    by_path = {page.path: page for page in book.pages}
-    chapter = appendix = 0
-    for page in book.pages:
-        source = read(book.root, page, problems, book.code_fold)
-        tree, warnings = pandoc.tree(source.text)
-        for warning in warnings:
-            line = re.search(r" line (\d+)", warning)
-            place = source.where_line(int(line[1])) if line else page.path
-            problems.add(place, re.sub(r"\s+(at )?line \d+ column \d+", "", " ".join(warning.split())))
-        label = _label(tree["blocks"], page, chapter, appendix)
-        chapter += label.isdigit()
-        appendix += label.isalpha()
-        numbering = Numbering(source, register, problems, label)
-        transform = Transform(source, numbering, by_path, problems)
-        blocks = transform.run(tree["blocks"], book.root)
-        drafts.append(Draft(page, source, label, blocks, transform))
-    return drafts
-
-
-def _label(blocks: list[Node], page: Page, chapter: int, appendix: int) -> str:
-    """The chapter number or appendix letter of a page; "" if its H1 is unnumbered."""
-    title = next((b for b in blocks if b["t"] == "Header" and b["c"][0] == 1), None)
-    if title is None or "unnumbered" in title["c"][1][1]:
-        return ""
-    return chr(65 + appendix) if page.kind == "appendix" else str(chapter + 1)
-
-
-def _write_bodies(
-    book: Book, pandoc: Pandoc, register: Register, drafts: list[Draft], problems: Problems
-) -> list[Built]:
-    cited = sorted({key for draft in drafts for key in draft.cited})
+def _say(book: Book, drafts: list[Draft], pandoc: Pandoc, problems: Problems) -> Page | None:
+    """Put the words of references and citations into the pages; return the page that lists the works."""
     listing = next((d for d in drafts if "::: {#refs}" in d.source.text or "#refs" in _ids(d.blocks)), None)
-    if cited and listing is None:
-        place = next(d.source.where(0, f"@{cited[0]}") for d in drafts if cited[0] in d.cited)
-        problems.add(place, f"citation @{cited[0]}, but no page of the book has a `::: {{#refs}}` div")
-    if cited and not book.bibliography:
+    citing = next((d for d in drafts if d.cited), None)
+    if citing and listing is None:
+        place = citing.source.where(0, f"@{citing.cited[0]}")
+        problems.add(place, f"citation @{citing.cited[0]}, but no page of the book has a `::: {{#refs}}` div")
+    if citing and not book.bibliography:
         problems.add("_quarto.yml", "the book cites, but has no bibliography")
-    site: list[Built] = []
+    said = citations(book, [draft.tree for draft in drafts], pandoc)
+    for warning in said.warnings:
+        _explain(warning, drafts[0], drafts, problems)
     for draft in drafts:
-        extra: list[str] = []
-        meta: dict[str, Any] = {}
-        salt = ""
-        if book.bibliography and (draft.cited or draft is listing):
-            salt = hashlib.sha256((book.root / book.bibliography).read_bytes()).hexdigest()
-            extra = ["--citeproc", "--bibliography", book.bibliography]
-            # Every page knows all that the book cites, so that 2020a and 2020b mean the same everywhere.
-            meta = {
-                "link-citations": {"t": "MetaBool", "c": True},
-                "nocite": {"t": "MetaInlines", "c": [nocite(cited)]},
-            }
-            quiet = {} if draft is listing else {"suppress-bibliography": meta["link-citations"]}
-            draft.works = Works(extra, {"nocite": meta["nocite"], **quiet}, salt)
-        body, warnings = pandoc.html(draft.blocks, meta, extra, salt)
-        for warning in warnings:
-            _explain(warning, draft, drafts, problems)
-        between = {"t": "RawBlock", "c": ["html", "<!--next-->"]}
-        coded, _ = pandoc.html([block for code in draft.transform.codes for block in (code, between)])
-        shown = {f"code:{i}": code.strip("\n") for i, code in enumerate(coded.split("<!--next-->"))}
-        shown |= {f"svg:{key}": svg for key, svg in draft.transform.svgs.items()}
-        for place, text in shown.items():
-            body = body.replace(f"<!--{place}-->", text)
-        if listing is not None and draft is not listing:
-            # Pandoc links a citation only to an entry that it lists, so the list is made and then dropped.
-            body = re.sub(r'<div id="refs".*?\n</div>\n</div>\n?', "", body, count=1, flags=re.S)
-            body = body.replace('href="#ref-', f'href="{draft.page.way_to(listing.page)}#ref-')
-        built = Built(draft.page, body, draft.chapter, draft.source.last_run)
-        finish(built)
-        site.append(built)
-    return site
+        draft.worded = said.walk(draft.blocks)
+    return listing.page if listing else None
 
 
 def _ids(blocks: list[Node]) -> set[str]:
     return {"#" + b["c"][0][0] for b in blocks if b["t"] == "Div"}
-
-
-def nocite(keys: list[str]) -> Node:
-    """Works that count as cited, as Pandoc's metadata has them."""
-    mode = {"t": "AuthorInText"}
-    shared = {"citationPrefix": [], "citationSuffix": [], "citationNoteNum": 0, "citationHash": 0}
-    return {"t": "Cite", "c": [[{"citationId": key, "citationMode": mode, **shared} for key in keys], []]}
 
 
 def _explain(warning: str, draft: Draft, drafts: list[Draft], problems: Problems) -> None:
@@ -243,19 +183,18 @@ def _without_comments(path: Path) -> str:
     return re.sub(r"/\*.*?\*/\n?", "", text, flags=re.S) if path.suffix == ".css" else _SLASHES.sub("", text)
 
 
-def _files(book: Book, drafts: list[Draft], site: list[Built], problems: Problems) -> dict[str, bytes]:
+def _files(book: Book, drafts: list[Draft], found: list[Body], problems: Problems) -> dict[str, bytes]:
     files = {f"assets/{path.name}": _without_comments(path).encode() for path in _ASSETS.glob("*.[cj]s*")}
     files["assets/book.css"] = _css().encode()
-    index = [e for b in site for e in search.entries(b.page.output, search.words(b.label), b.body)]
-    files["assets/search-index.js"] = search.script(index).encode()
+    files["assets/search-index.js"] = search.script([e for body in found for e in body.entries]).encode()
     for draft in drafts:
         for name, shown in draft.transform.files.items():
             files[name] = shown if isinstance(shown, bytes) else shown.read_bytes()
     for pattern in book.resources:
-        found = [p for p in book.root.glob(pattern) if p.is_file()]
-        if not found:
+        named = [p for p in book.root.glob(pattern) if p.is_file()]
+        if not named:
             problems.add("_quarto.yml", f"project.resources: nothing matches {pattern!r}")
-        files |= {p.relative_to(book.root).as_posix(): p.read_bytes() for p in found}
+        files |= {p.relative_to(book.root).as_posix(): p.read_bytes() for p in named}
     return files
 
 

@@ -20,7 +20,7 @@ from .config import Page
 from .crossref import KINDS, kind_of
 from .problems import Problems
 
-__all__ = ["OPTIONS", "Cell", "Source", "read"]
+__all__ = ["LOADER", "OPTIONS", "Cell", "Source", "read"]
 
 # Cell options (`#| key: value`) and the values they take; None is "any text".
 OPTIONS: dict[str, tuple[object, ...] | None] = {
@@ -29,6 +29,8 @@ OPTIONS: dict[str, tuple[object, ...] | None] = {
     "echo": (True, False), "eval": (True, False), "include": (True, False), "warning": (True, False),
     "output": (True, False, "asis"), "code-fold": (True, False, "show"),
 }  # fmt: skip
+# As safe_load does, but read by libyaml where PyYAML has it.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _ANSI = re.compile(r"\x1b\[([\d;]*)m|\x1b\[[\d;?]*[A-Za-z]")
 _INCLUDE = re.compile(r"^\{\{<\s*include\s+(\S+)\s*>\}\}\s*$")
@@ -168,7 +170,8 @@ def _options(source: Source, cell: Cell, problems: Problems) -> str:
     """Take the ``#|`` lines off the top of the cell into its options; return the rest."""
     count = next((i for i, line in enumerate(cell.lines) if not line.startswith("#|")), len(cell.lines))
     try:
-        options = yaml.safe_load("\n".join(line[2:].removeprefix(" ") for line in cell.lines[:count])) or {}
+        text = "\n".join(line[2:].removeprefix(" ") for line in cell.lines[:count])
+        options = yaml.load(text, Loader=LOADER) or {}
         if not isinstance(options, dict):
             raise ValueError(f"expected `#| key: value` lines, found {options!r}")
     except (yaml.YAMLError, ValueError) as error:

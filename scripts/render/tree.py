@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 __all__ = [
+    "LEAVES",
     "Node",
     "Walker",
     "attribute",
@@ -24,6 +25,11 @@ __all__ = [
 ]
 
 Node = dict[str, Any]
+LEAVES = frozenset(
+    {"Str", "Space", "SoftBreak", "LineBreak", "Code", "Math", "RawInline", "RawBlock", "CodeBlock"}
+    | {"HorizontalRule", "AlignDefault", "AlignLeft", "AlignRight", "AlignCenter", "ColWidth"}
+    | {"ColWidthDefault"}
+)
 
 
 def html_block(text: str) -> Node:
@@ -91,25 +97,33 @@ def inlines(text: str) -> list[Node]:
 
 
 class Walker:
-    """Visits every element below a list of blocks or inlines, in document order."""
+    """Visits every element below a list of blocks or inlines, in document order.
+
+    What no handler changes may be shared between the trees, so a handler makes elements and changes none.
+    """
 
     @cached_property
-    def _handlers(self) -> dict[str, Callable[[Node], list[Node] | None]]:
-        return {name[3:]: getattr(self, name) for name in dir(self) if name.startswith("on_")}
+    def _handlers(self) -> _Handlers:
+        return _Handlers(self)
 
     def walk(self, node: Any) -> Any:
         if isinstance(node, list):
+            handlers = self._handlers
             out: list[Any] = []
             for item in node:
+                if isinstance(item, list):
+                    # One that starts with a string is a target, or an element's attributes.
+                    out.append(self.walk(item) if item and not isinstance(item[0], str) else item)
+                    continue
                 kind = item.get("t") if isinstance(item, dict) else None
                 if kind is None:
-                    out.append(item if isinstance(item, str) else self.walk(item))
+                    out.append(self.walk(item))
                     continue
-                handler = self._handlers.get(kind.lower())
+                handler = handlers[kind]
                 new = handler(item) if handler else None
                 if new is not None:
                     out += new
-                elif isinstance(item.get("c"), (list, dict)):
+                elif kind not in LEAVES and isinstance(item.get("c"), (list, dict)):
                     out.append({"t": kind, "c": self.walk(item["c"])})
                 else:
                     out.append(item)
@@ -117,3 +131,15 @@ class Walker:
         if isinstance(node, dict):
             return {key: self.walk(value) for key, value in node.items()}
         return node
+
+
+class _Handlers(dict[str, Callable[[Node], list[Node] | None] | None]):
+    """A walker's method for each kind of element, None where it has none."""
+
+    def __init__(self, walker: Walker) -> None:
+        super().__init__()
+        self.walker = walker
+
+    def __missing__(self, kind: str) -> Callable[[Node], list[Node] | None] | None:
+        self[kind] = getattr(self.walker, f"on_{kind.lower()}", None)
+        return self[kind]

@@ -8,9 +8,7 @@ footnotes and formulas in dollars; a table that has none of these forms stays HT
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from .config import Book, Page
 from .page import Built
@@ -20,19 +18,10 @@ from .search import words
 from .transform import Transform
 from .tree import Node, Walker, strings
 
-__all__ = ["Works", "llms", "twin", "twin_name"]
+__all__ = ["llms", "twin", "twin_name"]
 
 _FORMAT = "commonmark+pipe_tables+footnotes+strikeout+tex_math_dollars"
 _QUOTED = {"callout", "margin-note", "theorem", "checkpoint", "predict"}
-
-
-@dataclass
-class Works:
-    """How Pandoc is told of the works that a page cites."""
-
-    arguments: list[str] = field(default_factory=list)
-    meta: dict[str, Any] = field(default_factory=dict)
-    salt: str = ""
 
 
 def twin_name(page: Page) -> str:
@@ -77,7 +66,7 @@ class _Words(Walker):
         return [{"t": "Para" if alone else "Plain", "c": inner}]
 
 
-def twin(page: Page, blocks: list[Node], transform: Transform, pandoc: Pandoc, works: Works) -> bytes:
+def twin(page: Page, blocks: list[Node], transform: Transform, pandoc: Pandoc) -> str:
     """Write the twin of ``page``."""
     address = posixpath.basename(page.output)
 
@@ -87,11 +76,7 @@ def twin(page: Page, blocks: list[Node], transform: Transform, pandoc: Pandoc, w
         ]
 
     plain = _Words().walk(Plain(transform, pandoc, drawing).walk(blocks))
-    # The list of works comes from Pandoc, in divs that it would write as HTML.
-    lists = bool(works.arguments) and "suppress-bibliography" not in works.meta
-    arguments = ["-t", _FORMAT + ("-raw_html" if lists else ""), "--wrap=none", *works.arguments]
-    text = pandoc.write(plain, arguments, works.meta, works.salt)
-    return text.replace("\xa0", " ").encode()
+    return pandoc.write(plain, _FORMAT).replace("\xa0", " ")
 
 
 def llms(book: Book, site: list[Built]) -> bytes:

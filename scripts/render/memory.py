@@ -1,4 +1,4 @@
-"""A page's notebooks under a key of all they are made from, so that an unchanged page is derived once.
+"""What was made of a page, under a key of all that it was made from: an unchanged page is made once.
 
 The folder is a cache: it may be deleted at any time, and a file in it that cannot be read counts as none.
 """
@@ -9,11 +9,13 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from render.config import Book
-from render.crossref import Register
-from render.pandoc import identity, write_atomic
+from .config import Book
+from .crossref import Register
+from .pandoc import identity, write_atomic
 
 __all__ = ["Memory", "digest", "numbers"]
 
@@ -32,29 +34,34 @@ def digest(parts: Iterable[bytes]) -> str:
 
 
 class Memory:
-    """What was derived, in ``folder``; ``shared`` is what every page's notebooks depend on."""
+    """What was made, in ``folder``; beside the scripts, all of it depends on ``shared``."""
 
-    def __init__(self, folder: Path, shared: Iterable[bytes]) -> None:
+    def __init__(self, folder: Path, shared: Iterable[bytes] = ()) -> None:
         self.folder = folder
-        scripts = Path(__file__).parent
-        code = [path.read_bytes() for path in sorted([*scripts.glob("*.py"), *scripts.glob("render/*.py")])]
-        self.shared = digest([*code, identity().encode(), *shared])
+        self.shared = digest([_code().encode(), identity().encode(), *shared])
 
     def key(self, parts: Iterable[bytes]) -> str:
         return digest([self.shared.encode(), *parts])
 
-    def recall(self, key: str) -> dict[str, bytes] | None:
+    def recall(self, key: str) -> dict[str, Any] | None:
         path = self.folder / f"{key}.json"
         try:
             made = json.loads(path.read_text(encoding="utf-8"))
             os.utime(path)
-            return {name: text.encode() for name, text in made.items()}
-        except (OSError, ValueError, AttributeError):
+            return made if isinstance(made, dict) else None
+        except (OSError, ValueError):
             return None
 
-    def keep(self, key: str, made: dict[str, bytes]) -> None:
-        texts = {name: data.decode() for name, data in made.items()}
-        write_atomic(self.folder / f"{key}.json", json.dumps(texts, ensure_ascii=False).encode())
+    def keep(self, key: str, made: dict[str, Any]) -> None:
+        write_atomic(self.folder / f"{key}.json", json.dumps(made, ensure_ascii=False).encode())
+
+
+@cache
+def _code() -> str:
+    """A hash of the scripts: what an older version made is not what this one makes."""
+    scripts = Path(__file__).parents[1]
+    files = [*scripts.glob("*.py"), *scripts.glob("render/*.py"), *scripts.glob("render/*.lua")]
+    return digest([path.read_bytes() for path in sorted(files)])
 
 
 def numbers(register: Register, book: Book) -> bytes:
