@@ -19,6 +19,7 @@ from tests.render.sample import EXPLORE, write
 from render.config import Book, Page
 from render.downloads import minutes, page_line
 from render.epub import NAME
+from render.parallel import Job
 from render.problems import BuildError
 from render.site import Result, build
 from render.twin import twin_name
@@ -28,9 +29,14 @@ NOTEBOOKS = {"notebooks/one.ipynb": b"{}", "notebooks/student/one.ipynb": b"{}"}
 PAGES = ["index", "chapters/one", "chapters/two", "references", "chapters/notation"]
 
 
+def notebooks(*_: object) -> Job[dict[str, bytes]]:
+    yield []
+    return NOTEBOOKS
+
+
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    return build(write(tmp_path_factory.mktemp("sample")), extra=NOTEBOOKS, ebook=True)
+    return build(write(tmp_path_factory.mktemp("sample")), extra=notebooks, ebook=True)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +131,7 @@ def test_pages_and_the_list_lead_to_the_twins(result: Result) -> None:
 
 def line(repo: str = "", files: set[str] | None = None) -> str:
     book = Book(Path(), "T", [], repo_url=repo)
-    return page_line(book, Page("chapters/one.ipynb", "chapter"), "<p>word</p>", files or set())
+    return page_line(book, Page("chapters/one.ipynb", "chapter"), 1, files or set())
 
 
 def test_the_line_below_a_title() -> None:
@@ -144,7 +150,7 @@ def test_the_line_below_a_title() -> None:
         "https://github.com/a/b", there
     )
     assert "colab" not in line("https://example.org/a/b", there)
-    assert page_line(Book(Path(), "T", []), Page("index.md", "index"), "", there) == ""
+    assert page_line(Book(Path(), "T", []), Page("index.md", "index"), 1, there) == ""
 
 
 def test_reading_time_counts_prose_alone() -> None:
@@ -268,7 +274,7 @@ def test_its_words(book: zipfile.ZipFile) -> None:
 
 
 def test_equal_sources_give_equal_bytes(result: Result, tmp_path: Path) -> None:
-    again = build(write(tmp_path / "again"), extra=NOTEBOOKS, ebook=True)
+    again = build(write(tmp_path / "again"), extra=notebooks, ebook=True)
     assert (again.output / NAME).read_bytes() == (result.output / NAME).read_bytes()
 
 

@@ -251,7 +251,7 @@ def test_old_pandoc_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("render.pandoc._wheel", lambda: None)
-    with pytest.raises(BuildError, match=r"expected 3.1 or newer, found only .*pandoc 2\.17"):
+    with pytest.raises(BuildError, match=r"expected 3.8 or newer, found only .*pandoc 2\.17"):
         _ = Pandoc(tmp_path).executable
 
 

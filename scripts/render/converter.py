@@ -77,19 +77,23 @@ def convert(executable: str, job: dict[str, Any], text: bytes) -> tuple[str, lis
     Raises:
         BuildError: Pandoc refuses the text, or ended.
     """
-    key = parallel.slot(), threading.get_ident(), executable
-    found = _running.get(key)
-    if found is None or found.ended:
-        found = _running[key] = _Converter(executable)
-    return found.convert(job, text)
+    return _of_slot(parallel.slot(), executable).convert(job, text)
 
 
 def start(executable: str, count: int) -> None:
     """Have the Pandocs of the first ``count`` slots running, for the forks to take over."""
     for slot in range(count):
-        key = slot, threading.get_ident(), executable
-        if key not in _running or _running[key].ended:
-            _running[key] = _Converter(executable)
+        _of_slot(slot, executable)
+
+
+def _of_slot(slot: int, executable: str) -> _Converter:
+    key = slot, threading.get_ident(), executable
+    found = _running.get(key)
+    if found and found.ended:
+        found.close()
+    if found is None or found.ended:
+        found = _running[key] = _Converter(executable)
+    return found
 
 
 @atexit.register

@@ -17,7 +17,8 @@ end
 local function converted(job, text)
   local messages = {}
   local document = quiet(messages, pandoc.read, text, job.from, { columns = 72 })
-  if job.citeproc then
+  if job.bibliography then
+    document.meta.bibliography = job.bibliography
     document = quiet(messages, pandoc.utils.citeproc, document)
   end
   return quiet(messages, pandoc.write, document, job.to, job.options), messages

@@ -43,24 +43,26 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 @dataclass(frozen=True)
 class _Question:
-    """One conversion; ``salt`` stands for the content of files that it reads."""
+    """One conversion; with a ``bibliography``, citeproc writes the words of the citations."""
 
     source: str
     target: str
     text: str
     options: dict[str, str] = field(default_factory=dict)
-    citeproc: bool = False
-    salt: str = ""
+    bibliography: Path | None = None
 
     @property
     def job(self) -> dict[str, Any]:
-        return {"from": self.source, "to": self.target, "options": self.options, "citeproc": self.citeproc}
+        job = {"from": self.source, "to": self.target, "options": self.options}
+        return {**job, "bibliography": str(self.bibliography)} if self.bibliography else job
 
     @cached_property
     def key(self) -> str:
         # The version is part of it, without asking the executable: that costs more than a warm build.
-        parts = [identity(), json.dumps(self.job), self.salt, self.text]
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+        what = [identity(), self.source, self.target, json.dumps(self.options), self.text]
+        parts = [part.encode() for part in what]
+        parts += [self.bibliography.read_bytes()] if self.bibliography else []
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()[:40]
 
 
 @dataclass
@@ -130,12 +132,10 @@ class Pandoc:
         2020a and 2020b mean the same wherever the same keys are given.
         """
         meta = {
-            "bibliography": {"t": "MetaString", "c": str(bibliography)},
             "link-citations": {"t": "MetaBool", "c": True},
             "nocite": {"t": "MetaInlines", "c": [nocite(keys)]},
         }
-        salt = hashlib.sha256(bibliography.read_bytes()).hexdigest()
-        question = _Question("json", "json", _document(blocks, meta), citeproc=True, salt=salt)
+        question = _Question("json", "json", _document(blocks, meta), bibliography=bibliography)
         out, warnings = self._answer(question)
         return json.loads(out)["blocks"], warnings
 

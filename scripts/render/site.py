@@ -132,7 +132,7 @@ def _say(book: Book, drafts: list[Draft], pandoc: Pandoc, problems: Problems) ->
     for warning in said.warnings:
         _explain(warning, drafts[0], drafts, problems)
     for draft in drafts:
-        draft.worded = said.walk(draft.blocks)
+        draft.worded = said.walk(draft.blocks) if listing else draft.blocks
     return listing.page if listing else None
 
 
