@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,23 @@ def test_chapter_has_cells_and_outputs(path: Path) -> None:
     """The rules hold of an empty page too; a chapter is none."""
     cells = list(notebooks.code_cells(notebooks.read(path)))
     assert sum(bool(cell.outputs) for cell in cells) >= 5
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_no_page_holds_a_character_that_the_epub_forbids(path: Path) -> None:
+    """XML has no control characters but tab and line ends: a page shows one in visible letters, as ^[."""
+    forbidden = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+    cells = notebooks.read(path).cells
+    assert [cell.id for cell in cells if any(map(forbidden.search, strings(cell)))] == []
+
+
+def strings(value: object) -> Iterator[str]:
+    """Yield every text in a notebook or a part of one."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from strings(part)
 
 
 def test_pages_listed_are_the_pages_there() -> None:

@@ -293,4 +293,5 @@ def test_epubcheck(result: Result) -> None:
         pytest.skip("no epubcheck on this machine: its rules were not run, those of this file were")
     run = [command] if command else ["java", "-jar", str(jar)]
     done = subprocess.run([*run, str(result.output / NAME)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "0 errors / 0 warnings" in done.stdout + done.stderr, done.stderr
+    said = done.stdout + done.stderr  # PyPI's command says nothing of a good book, the jar counts to zero
+    assert done.returncode == 0 and not re.search(r"\b(FATAL|ERROR|WARNING)\b", said), said

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import sys
 import tempfile
 import time
@@ -27,11 +25,12 @@ from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.page import figure, table
+from bench.common.report import chromium, figure, table
 from modelcall.ch01 import softmax
 from modelcall.lab import bundle, style
 from modelcall.lab.explore import explore
 
+PEERS = "a bare change of style (moves); the states written out (weights)"
 ASSETS = Path(__file__).resolve().parents[1] / "render" / "assets"
 MOVES = """async (bare) => {
     const box = document.querySelector(".explore"), field = box.querySelector("input"), times = []
@@ -93,12 +92,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench/interact.py", description="Measure the sliders.")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     options = parser.parse_args()
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    chromium = os.environ.get("MODELCALL_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    if chromium is None:
-        found = f"{', '.join(names)}) or in MODELCALL_CHROMIUM"
-        print(f"interact: expected Chromium on PATH ({found}", file=sys.stderr)
-        return 1
+    browser_path = chromium("interact")
     mpl.use("agg")
     style.use()
     pages, seconds = four_sliders()
@@ -107,7 +101,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path = Path(folder) / "page.html"
         path.write_text(text, encoding="utf-8")
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"]
+        )
         page = browser.new_page()
         page.goto(path.as_uri())
         moves, bare = page.evaluate(MOVES, False), page.evaluate(MOVES, True)
@@ -120,10 +116,7 @@ def main() -> int:
         "one figure more on a slider": figure(size * 1000 / 120, "B", whole(pages[0]) / 30),
         "one state, drawn and packed": figure(1000 * sum(seconds) / 120, "ms"),
     }
-    # The peers of the page's own table are others.
-    peers = "Peers: a bare change of style (moves); the states written out (weights)."
-    shown = f"{table(figures).rsplit(chr(10) * 2, 1)[0]}\n\n{peers}"
-    print(json.dumps(figures, indent=1) if options.json else shown)
+    print(json.dumps(figures, indent=1) if options.json else table(figures, PEERS))
     return 0
 
 

@@ -18,8 +18,6 @@ import gzip
 import http.server
 import io
 import json
-import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -28,15 +26,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
+from html.parser import HTMLParser
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from playwright.sync_api import Browser, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import sync
+from bench.common.report import Figures, chromium, figure, table
 from render.pandoc import Pandoc
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +43,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CHAPTER = "chapters/01-on-ramp"
 MARK = "The policy has no section four."
 LOADS = 9
+SLIDERS = 4  # from so many on, a page may weigh more
+PEERS = "plain Pandoc over the same Markdown (builds); a scan that neither ranks nor shows (search)"
 # Quarto 1.10.18 on two cores: 32 pages of stored notebooks of 47 cells in 125 s; a tenth of that is the goal.
 QUARTO_S_PER_PAGE = 125 / 32
 QUERIES = (
@@ -58,38 +59,24 @@ QUERIES = (
     "the",
     "wombat",
 )  # one letter, words of every page, several words, code, and one that is nowhere
-Figures = dict[str, dict[str, Any]]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench/page.py", description="Measure the built page.")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     args = parser.parse_args()
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    chromium = os.environ.get("MODELCALL_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    if chromium is None:
-        print(
-            f"page: expected Chromium on PATH ({', '.join(names)}) or in MODELCALL_CHROMIUM", file=sys.stderr
-        )
-        return 1
+    browser_path = chromium("page")
     with tempfile.TemporaryDirectory() as folder:
         book = Path(folder) / "book"
         figures = builds(book)
         figures |= weights(book / "_book")
         with served(book / "_book") as origin, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
-            )
+            flags = ["--no-sandbox", "--disable-gpu"]
+            browser = playwright.chromium.launch(executable_path=browser_path, args=flags)
             figures |= paints(browser, origin) | searches(browser, origin)
             browser.close()
-    print(json.dumps(figures, indent=1) if args.json else table(figures))
+    print(json.dumps(figures, indent=1) if args.json else table(figures, PEERS))
     return 0
-
-
-def figure(value: float, unit: str, peer: float | None = None, goal: float | None = None) -> dict[str, Any]:
-    """One figure; smaller is better in all of them. ``met`` is None where there is no goal."""
-    met = None if goal is None else value <= goal
-    return {"value": value, "unit": unit, "peer": peer, "goal": goal, "met": met}
 
 
 # -- building ------------------------------------------------------------------------------------------------
@@ -147,18 +134,42 @@ def builds(book: Path) -> Figures:
     }
 
 
+class Loaded(HTMLParser):
+    """What a page fetches as it opens, and how many of its figures can be moved."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.files: set[Path] = {page}
+        self.sliders = 0
+        self._folder = page.parent
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.sliders += "explore" in (given.get("class") or "").split()
+        style = tag == "link" and given.get("rel") == "stylesheet"
+        address = given.get("href") if style else given.get("src") if tag in ("script", "img") else None
+        if address and not address.startswith("data:"):
+            self.files.add((self._folder / address).resolve())
+
+
 def weights(site: Path) -> Figures:
-    """What the chapter transfers before anyone searches, and the heaviest other page."""
-    shared = [site / "assets" / name for name in ("fonts.css", "math.css", "book.css", "book.js")]
-    pages = {path.relative_to(site).as_posix(): [path, *shared] for path in site.rglob("*.html")}
-    size = {name: sum(file.stat().st_size for file in files) / 1000 for name, files in pages.items()}
-    packed = sum(len(gzip.compress(file.read_bytes())) for file in pages[f"{CHAPTER}.html"]) / 1000
-    others = max(value for name, value in size.items() if name != f"{CHAPTER}.html")
-    return {
-        "chapter 1, transferred": figure(size[f"{CHAPTER}.html"], "KB", None, 600),
+    """What a page transfers before anyone searches: chapter 1, the heaviest other, any of four sliders."""
+    pages = {path.relative_to(site).as_posix(): Loaded(path) for path in sorted(site.rglob("*.html"))}
+    size = {name: sum(file.stat().st_size for file in page.files) / 1000 for name, page in pages.items()}
+    chapter = f"{CHAPTER}.html"
+    packed = sum(len(gzip.compress(file.read_bytes())) for file in pages[chapter].files) / 1000
+    others = {name: value for name, value in size.items() if name != chapter}
+    heaviest = max(others, key=lambda name: others[name])
+    found = {
+        "chapter 1, transferred": figure(size[chapter], "KB", None, 600),
         "chapter 1, from a host that compresses": figure(packed, "KB"),
-        "the heaviest other page": figure(others, "KB", None, 600),
+        f"the heaviest other, {heaviest}": figure(size[heaviest], "KB", None, 600),
     }
+    for name, page in pages.items():
+        if page.sliders >= SLIDERS:
+            found[f"{name}, {page.sliders} sliders"] = figure(size[name], "KB", None, 900)
+    return found
 
 
 # -- in the browser ------------------------------------------------------------------------------------------
@@ -242,24 +253,6 @@ def searches(browser: Browser, origin: str) -> Figures:
         f"search, median of {len(QUERIES)} queries": figure(median(shown), "ms", median(scanned), 50),
         "search, slowest query": figure(max(shown), "ms", max(scanned), 50),
     }
-
-
-def table(figures: Figures) -> str:
-    def number(value: float | None) -> str:
-        return "" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    lines = [f"{platform.machine()}, {os.cpu_count()} cores{load}, Python {platform.python_version()}", ""]
-    lines.append(f"{'figure':44}{'value':>8} {'unit':4}{'peer':>8}{'goal':>8}  met")
-    for name, one in figures.items():
-        met = {True: "yes", False: "no", None: ""}[one["met"]]
-        value, peer, goal = (number(one[key]) for key in ("value", "peer", "goal"))
-        lines.append(f"{name:44}{value:>8} {one['unit']:4}{peer:>8}{goal:>8}  {met}".rstrip())
-    lines += [
-        "",
-        "Peers: plain Pandoc over the same Markdown (builds); a scan that neither ranks nor shows (search).",
-    ]
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

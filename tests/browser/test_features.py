@@ -13,6 +13,7 @@ pytestmark = pytest.mark.browser
 
 CHAPTER = "chapters/01-on-ramp.html"
 STATUS = ".search-status"
+HIT = "dialog [role=option]"
 
 
 @pytest.mark.parametrize("width, theme", VIEWS)
@@ -177,3 +178,21 @@ def test_forced_colours_and_reduced_motion(browser: Browser, sample: str) -> Non
             return style.animationName !== "none" || parseFloat(style.transitionDuration) > 0
         }).map(e => e.outerHTML.slice(0, 80))"""
         assert page.evaluate(moving) == []
+
+
+def test_search_puts_words_before_pieces_of_words_and_chapters_before_appendices(
+    browser: Browser, origin: str
+) -> None:
+    """*GiB* is a word of few sections and a piece of *eligible* in others, which come last but still come."""
+    with visit(browser, origin, CHAPTER, 1280, "light") as seen:
+        seen.page.keyboard.press("/")
+        seen.page.wait_for_function("window.BOOK_INDEX")
+        seen.page.keyboard.type("GiB")
+        hits = seen.page.locator(HIT).all_inner_texts()
+        whole = [bool(re.search(r"\bgib\b", hit, re.I)) for hit in hits]
+        assert "Three readings" in hits[0]
+        assert whole == sorted(whole, reverse=True) and not whole[-1] and "eligible" in hits[-1]
+        seen.page.keyboard.press("Control+a")
+        seen.page.keyboard.type("kv cache")
+        places = [hit.get_attribute("href") or "" for hit in seen.page.locator(HIT).all()]
+        assert "04-kv-cache" in places[0] and any("ledger" in place for place in places)

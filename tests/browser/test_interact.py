@@ -280,3 +280,39 @@ def test_quarto_s_form_of_the_script_is_the_same_script(browser: Browser, site: 
             assert "<!--" not in seen.locator("body").inner_text() and not errors
     finally:
         page.unlink()
+
+
+def test_what_stands_below_a_moved_figure_does_not_jump(browser: Browser, origin: str) -> None:
+    """Turned through all its states, a figure whose words take one line or two never gets shorter."""
+    with visit(browser, origin, "chapters/03-tokens.html", 390, "light") as seen:
+        heights = seen.page.locator("#fig-merges").evaluate(
+            """figure => {
+            const field = figure.querySelector("input"), heights = []
+            for (let i = 0; i <= +field.max; i++) {
+                field.value = i
+                field.dispatchEvent(new Event("input"))
+                heights.push([figure.offsetHeight, figure.querySelector(".explore-say").offsetHeight])
+            }
+            return heights
+        }"""
+        )
+    assert len({words for _, words in heights}) > 1
+    assert [whole for whole, _ in heights] == sorted(whole for whole, _ in heights)
+
+
+def test_controls_that_the_browser_restored_and_their_figure_agree(browser: Browser, origin: str) -> None:
+    with visit(browser, origin, CHAPTER, 1280, "light") as seen:
+        figure = seen.page.locator("#fig-temperature")
+        figure.get_by_role("slider").evaluate("field => { field.value = field.max }")
+        expect(figure.locator(".explore-say")).to_have_text(words(1.0))
+        seen.page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow'))")
+        expect(figure.locator(".explore-say")).to_have_text(words(3.0))
+
+
+def test_without_scripts_no_tick_is_offered(browser: Browser, site: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((site / CHAPTER).as_uri())
+    expect(page.get_by_text("I have solved exercise 1.1")).to_be_hidden()
+    expect(page.get_by_text("Hint 1 of 3").first).to_be_visible()
+    context.close()

@@ -81,8 +81,8 @@ class Completion:
             args.real("ttft_ms", self.ttft_ms, 0.0, last)
         scores = args.instances("token_scores", self.token_scores, TokenScore)
         object.__setattr__(self, "token_scores", scores)
-        if (n := self.output_tokens) != len(scores) > 0:
-            raise ValueError(f"token_scores: expected {n} scores; got {len(scores)}")
+        if (n := self.output_tokens) != (got := len(scores)) > 0:
+            raise ValueError(f"token_scores: expected {n} scores; got {got}")
 
 
 # cell: END
@@ -581,7 +581,8 @@ def calibration_table(
     """
     ends = args.reals("edges", edges)
     if ends[0] != 0.0 or ends[-1] != 1.0 or any(a >= b for a, b in pairwise(ends)):
-        raise ValueError(f"edges: expected numbers rising from 0 to 1; got {edges!r}")
+        expected = "expected numbers rising from 0 to 1"
+        raise ValueError(f"edges: {expected}; got {edges!r}")
     bins: list[list[tuple[float, int]]] = [[] for _ in ends[1:]]
     for stated, right in graded_answers(pairs):
         bins[min(bisect_right(ends, stated), len(bins)) - 1].append((stated, right))
@@ -784,8 +785,8 @@ def continue_text(
     returned, or after ``max_tokens``.
 
     Raises:
-        TypeError, ValueError: ``model`` is no ``NgramModel`` or is empty, ``prompt``
-            is no text, or ``max_tokens`` is negative.
+        TypeError, ValueError: ``model`` is no ``NgramModel`` or is empty,
+            ``prompt`` is no text, or ``max_tokens`` is negative.
 
     >>> continue_text(NgramModel().fit("a b c"), "a", max_tokens=1)
     [('b', 1.0)]

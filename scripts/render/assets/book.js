@@ -197,28 +197,36 @@
   const dialog = $("dialog.search"), input = $("input", dialog), list = $("[role=listbox]", dialog), status = $(".search-status", dialog);
   const base = document.body.dataset.root;
   let index = null, active = -1;
+  // Of a text only its words, a space before each: where a word begins is then a plain search.
+  const spaced = (text) => " " + text.replace(/[^\p{L}\p{N}_]+/gu, " ");
   const load = () => new Promise((done, failed) => {
     if (index) { done(); return; }
     const script = make("script", { src: base + "assets/search-index.js", onerror: failed });
     script.onload = () => {
-      index = window.BOOK_INDEX.map(([address, chapter, title, text]) => ({
-        address, chapter, title, text, low: text.toLowerCase(), head: (title + " " + chapter).toLowerCase(),
-      }));
+      index = window.BOOK_INDEX.map(([address, chapter, title, text]) => {
+        const low = text.toLowerCase(), head = (title + " " + chapter).toLowerCase();
+        return { address, chapter, title, text, low, head, words: spaced(low), headWords: spaced(head) };
+      });
       done();
     };
     document.head.append(script);
   });
   const escape = (text) => text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+  const literal = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const mark = (text, terms) => {
-    const pattern = new RegExp("(" + terms.map((t) => t.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|") + ")", "gi");
+    const pattern = new RegExp("(" + terms.map(literal).join("|") + ")", "gi");
     return text.split(pattern).map((piece, i) => (i % 2 ? "<mark>" + escape(piece) + "</mark>" : escape(piece))).join("");
   };
   const snippet = (entry, terms) => {
-    const at = Math.max(0, Math.min(...terms.map((t) => entry.low.indexOf(t)).filter((i) => i >= 0), entry.text.length) - 60);
+    const begins = terms.map((t) => entry.low.search(new RegExp("(?<![\\p{L}\\p{N}_])" + literal(t), "u")));
+    const places = (begins.some((i) => i >= 0) ? begins : terms.map((t) => entry.low.indexOf(t))).filter((i) => i >= 0);
+    const at = Math.max(0, Math.min(...places, entry.text.length) - 60);
     const start = at ? entry.text.indexOf(" ", at) + 1 : 0;
     const end = entry.text.lastIndexOf(" ", start + 170), rest = entry.text.length > start + 170;
     return (start ? "… " : "") + entry.text.slice(start, rest && end > start ? end : start + 170) + (rest ? " …" : "");
   };
+  // Every term must occur. A word that begins with it counts more than one that only holds it (GiB, eligible), a
+  // heading more than the text, a chapter more than an appendix.
   const find = (query) => {
     const terms = query.toLowerCase().split(/\s+/).filter(Boolean);
     if (!terms.length || !index) return [terms, [], 0];
@@ -226,11 +234,14 @@
     for (const entry of index) {
       let score = 0;
       for (const term of terms) {
-        const inHead = entry.head.includes(term), count = entry.low.split(term).length - 1;
-        if (!inHead && !count) { score = -1; break; }
-        score += (inHead ? 20 : 0) + (entry.title.toLowerCase().startsWith(term) ? 10 : 0) + Math.min(count, 8);
+        const inHead = entry.head.includes(term), inText = entry.low.includes(term);
+        if (!inHead && !inText) { score = -1; break; }
+        const word = spaced(term).trimEnd();
+        score += (word && entry.headWords.includes(word) ? 20 : inHead ? 4 : 0) + (inText ? 0.2 : 0) +
+          (entry.title.toLowerCase().startsWith(term) ? 10 : 0) + (word ? Math.min(entry.words.split(word).length - 1, 8) : 0);
       }
       if (score > 0 && terms.length > 1 && entry.low.includes(terms.join(" "))) score += 15;
+      if (/^[A-Z] /.test(entry.chapter)) score *= 0.5;
       if (score > 0) hits.push([score, entry]);
     }
     return [terms, hits.sort((a, b) => b[0] - a[0]).slice(0, 20).map((hit) => hit[1]), hits.length];

@@ -21,10 +21,16 @@
         field.setAttribute("aria-valuetext", name);
         text(field.nextElementSibling, name);
       });
+      result.style.minHeight = Math.ceil(result.getBoundingClientRect().height) + "px"; // what stands below does not jump back and forth
       const [template, ...words] = data.r[data.s ? data.s[state] : state].split(",");
       result.innerHTML = data.t[template].map((piece) => piece.charAt ? piece : words[piece]).join("");
     };
     for (const field of fields) field.addEventListener("input", update);
+    addEventListener("resize", () => { result.style.minHeight = ""; });
+    // A browser that comes back to a page may have kept the controls where they were, and not the figure.
+    const first = (field) => field.type === "checkbox" ? +field.defaultChecked : field.type === "range" ? +field.defaultValue :
+      Math.max(0, [...field.options].findIndex((option) => option.defaultSelected));
+    addEventListener("pageshow", () => { if (fields.some((field) => at(field) !== first(field))) update(); });
   });
 
   // Predictions and ticks: in the browser's storage, or on this page only where that is refused.

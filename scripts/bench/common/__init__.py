@@ -1,0 +1,1 @@
+"""What the benchmarks in a browser have in common; no benchmark itself."""
