@@ -52,6 +52,13 @@ def test_pandoc_reads_back_what_was_written(table: list[list[str]]) -> None:
     ]
 
 
+def test_columns_of_numbers_are_aligned_to_the_right() -> None:
+    rows = [["a 1", -3, "1,000.5", "12 %", "", "3 GB", "1e-05"], ["b", "+2", "−7", "3.0%", "–", "4", "2"]]
+    rule = markdown_table(list("abcdefg"), rows).splitlines()[1]
+    assert rule == "|---|---:|---:|---:|---|---|---:|"
+    assert markdown_table(["a"], []).splitlines()[1] == "|---|"
+
+
 def test_a_bar_and_a_line_break_stay_inside_their_cell() -> None:
     text = markdown_table(["a|b"], [["c\nd"], [3.5]])
     assert text.splitlines() == [r"| a\|b |", "|---|", "| c d |", "| 3.5 |"]
@@ -74,4 +81,4 @@ def test_showing_sends_markdown_to_the_notebook(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("modelcall.lab.tables.display", sent.append)
     show_table(["x"], [["1"]])
     [shown] = sent
-    assert shown._repr_markdown_() == "| x |\n|---|\n| 1 |"
+    assert shown._repr_markdown_() == "| x |\n|---:|\n| 1 |"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import posixpath
 import re
@@ -151,6 +152,7 @@ def test_the_line_below_a_title() -> None:
     )
     assert "colab" not in line("https://example.org/a/b", there)
     assert page_line(Book(Path(), "T", []), Page("index.md", "index"), 1, there) == ""
+    assert "to read" not in page_line(Book(Path(), "T", []), Page("a.ipynb", "appendix"), 9, there)
 
 
 def test_reading_time_counts_prose_alone() -> None:
@@ -172,6 +174,22 @@ def test_notebooks_are_part_of_the_site(result: Result) -> None:
 @pytest.fixture(scope="module")
 def book(result: Result) -> zipfile.ZipFile:
     return zipfile.ZipFile(io.BytesIO((result.output / NAME).read_bytes()))
+
+
+def test_a_character_that_xml_has_not_is_refused(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    path = root / "chapters/one.ipynb"
+    whole = path.read_text(encoding="utf-8")
+    told = json.loads(whole)
+    told["cells"][0]["source"] += "\n\n`\\u0001 and \\b` are text.\n"
+    path.write_text(json.dumps(told), encoding="utf-8")
+    build(root, ebook=True)
+    for odd in ("\x01", "\x0b", "\ufffe"):
+        told["cells"][0]["source"] += f"\n\nA {odd} here.\n"
+        path.write_text(json.dumps(told), encoding="utf-8")
+        with pytest.raises(BuildError, match=r"^chapters/one.ipynb: a character that XML has not"):
+            build(root, ebook=True)
+        told = json.loads(whole)
 
 
 def documents(book: zipfile.ZipFile) -> dict[str, ET.Element]:

@@ -53,7 +53,8 @@ def page_line(book: Book, page: Page, count: int, files: set[str]) -> str:
     """
     if not page.path.endswith(".ipynb"):
         return ""
-    parts = [f"About {count} minute{'s' if count > 1 else ''} to read"]
+    # An appendix is looked up in, not read through.
+    parts = [f"About {count} minute{'s' if count > 1 else ''} to read"] if page.kind == "chapter" else []
     paths = {word: f"{folder}/{Path(page.path).name}" for word, folder in _FORMS.items()}
     there = {word: path for word, path in paths.items() if path in files}
     if there:

@@ -36,6 +36,8 @@ NAME = "book.epub"
 _STYLE = Path(__file__).parent / "assets" / "epub" / "book.css"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a ZIP archive can hold
 _HREF = re.compile(rb'href="[^"]*"')
+# A control character in JSON, where a backslash in the text is two.
+_NO_XML = re.compile(r"(?<!\\)(?:\\\\)*\\(u00(?:0[0-7bef]|1[0-9a-f])|ufff[ef]|[bf])")
 _RECIPE = "1"  # changes when the way of packing does
 
 
@@ -114,6 +116,9 @@ def epub(book: Book, chapters: list[Chapter], pandoc: Pandoc, cited: list[str], 
     trees: list[tuple[Page, list[Node], _Ids]] = []
     taken: set[str] = set()
     for chapter in chapters:
+        if odd := _NO_XML.search(json.dumps(chapter.blocks)):
+            what = f"a character that XML has not (JSON's \\{odd[1]}), so the EPUB cannot hold it"
+            raise BuildError([f"{chapter.page.path}: {what}; print its repr()"])
         plain = Plain(chapter.transform, pandoc, _Drawings(chapter, files).show).walk(chapter.blocks)
         ids = _Ids(chapter.page, taken)
         trees.append((chapter.page, ids.walk(plain), ids))

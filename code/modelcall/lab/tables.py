@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from IPython.display import Markdown, display
 
 __all__ = ["markdown_table", "show_table"]
 
+# A number as tables print it, with its sign, separators and per cent; what is missing may be blank or a dash.
+_NUMBER = re.compile(r"[-+−±]?\d[\d,_]*(\.\d+)?(e[-+]?\d+)?\s?%?")
+_MISSING = {"", "-", "–", "—"}
+
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a pipe table. A bar inside a cell is escaped, a line break becomes a space.
 
+    A column of numbers is aligned to the right, so that their digits stand below each other.
+
     Raises:
         ValueError: no header, or a row with another number of cells than the header.
 
-    >>> print(markdown_table(["layer", "calls"], [["workflow", 3]]))
+    >>> print(markdown_table(["layer", "calls"], [["workflow", 3], ["agent", 12]]))
     | layer | calls |
-    |---|---|
+    |---|---:|
     | workflow | 3 |
+    | agent | 12 |
     """
     if not header:
         raise ValueError(f"header: expected at least one column; got {header!r}")
-    lines = [_line(header)]
-    for i, row in enumerate(rows):
+    body = list(rows)
+    for i, row in enumerate(body):
         if len(row) != len(header):
             raise ValueError(f"rows[{i}]: expected {len(header)} cells; got {row!r}")
-        lines.append(_line(row))
-    return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])
+    rules = ["---:" if _numeric([row[i] for row in body]) else "---" for i in range(len(header))]
+    return "\n".join([_line(header), f"|{'|'.join(rules)}|", *map(_line, body)])
+
+
+def _numeric(cells: Sequence[object]) -> bool:
+    texts = [str(cell).strip() for cell in cells]
+    there = [text for text in texts if text not in _MISSING]
+    return bool(there) and all(_NUMBER.fullmatch(text) for text in there)
 
 
 def _line(cells: Sequence[object]) -> str:
