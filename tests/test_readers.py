@@ -305,6 +305,23 @@ def test_a_name_that_only_a_solution_gives_is_named(tmp_path: Path) -> None:
     assert any("cell c2: reads 'given', which only the folded cell c1 gives" in line for line in lines), lines
 
 
+@pytest.mark.parametrize("side", ["text", "notebook"])
+def test_a_page_that_changed_since_its_sync_is_named(tmp_path: Path, side: str) -> None:
+    """The record of the sync vouches for both sides, and for neither once that side was edited."""
+    root = write(tmp_path)
+    cells = [twins.Cell("markdown", "# Two {#sec-two}"), twins.Cell("markdown", "It is so.")]
+    text = twins.to_text(cells, "")
+    last_run = {"date": "2026-01-01", "machine": "x", "seconds": 1}
+    path = root / "chapters/two.ipynb"
+    path.write_bytes(twins.to_bytes(twins.finish(twins.blank(cells, ""), last_run, text)))
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
+    assert "It is so." in said(parsed(readers.files(root)["notebooks/two.ipynb"]))
+    edited = path.with_suffix(".md") if side == "text" else path
+    edited.write_text(edited.read_text(encoding="utf-8").replace("It is so.", "It was so."), encoding="utf-8")
+    (line,) = failing(root)
+    assert line.startswith("chapters/two.ipynb: is not what two.md says: cell 2: ")
+
+
 def test_a_missing_and_a_stale_twin(tmp_path: Path) -> None:
     root = write(tmp_path)
     (root / "chapters/two.ipynb").unlink()

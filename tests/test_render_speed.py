@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.render.sample import write
+from tests.render.sample import code, markdown, notebook, shown, write
 
 from render import converter, parallel
 from render.citations import citations, cited_works
@@ -137,7 +137,7 @@ def command(pandoc: Pandoc, arguments: list[str], text: str) -> str:
 def test_a_pandoc_that_goes_on_says_what_the_command_says(pandoc: Pandoc, tmp_path: Path) -> None:
     root = write(tmp_path)
     texts = [path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.md"))]
-    texts += ["", "```\na\tb\n```\n\n| a | b |\n|---|---|\n| " + "long " * 30 + "| c |\n", "é “x” — 🙂 $x^2$"]
+    texts += ["", "```\na\tb\n```\n\n| a | b |\n|---|---|\n| " + "long " * 14 + "| c |\n", "é “x” — 🙂 $x^2$"]
     for text in texts:
         tree, _ = pandoc.tree(text)
         assert tree == json.loads(command(pandoc, ["-f", "markdown", "-t", "json"], text))
@@ -225,6 +225,31 @@ def test_forks_build_what_one_process_builds(tmp_path: Path, monkeypatch: pytest
         result = build(root)
         sites.append({p.relative_to(result.output): p.read_bytes() for p in result.output.rglob("*.*")})
     assert sites[0] == sites[1]
+
+
+SVG_TEXT = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect width='{}' height='3'/></svg>"
+
+
+def test_what_a_body_is_made_from_is_in_its_key(tmp_path: Path) -> None:
+    """Code, drawings and their words are not in the tree that Pandoc gets, but on the page."""
+    config = "project:\n  type: book\nbook:\n  title: One page\n  chapters: [index.md, a.ipynb]\n"
+    (tmp_path / "_quarto.yml").write_text(config, encoding="utf-8")
+    (tmp_path / "index.md").write_text("# Start {#sec-start .unnumbered}\n", encoding="utf-8")
+
+    def made(width: int = 5, alt: str = "a box", printed: str = "1") -> tuple[str, str]:
+        drawing = shown(image_svg=SVG_TEXT.format(width))
+        options = f"#| label: fig-box\n#| fig-cap: A box.\n#| fig-alt: {alt}\n"
+        notebook(tmp_path / "a.ipynb", markdown("# A {#sec-a}"), code(f"{options}draw({printed})", drawing))
+        output = build(tmp_path).output
+        return tuple((output / f"a.{kind}").read_text(encoding="utf-8") for kind in ("html", "md"))  # type: ignore[return-value]
+
+    html, text = made()
+    assert 'width="5"' in html and "a box" in html and "a box" in text and "draw(1)" in text
+    assert 'width="7"' in made(width=7)[0]
+    other = made(alt="a bar")
+    assert "a bar" in other[0] and "a bar" in other[1] and "a box" not in "".join(other)
+    assert "draw(2)" in made(printed="2")[1] and "2" in made(printed="2")[0]
+    assert made() == (html, text)
 
 
 def test_a_kept_body_is_taken_and_a_damaged_one_made_again(tmp_path: Path) -> None:

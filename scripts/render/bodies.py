@@ -58,7 +58,7 @@ def bodies(drafts: list[Draft], listing: Page | None, pandoc: Pandoc, folder: Pa
 def _parts(draft: Draft) -> list[bytes]:
     """All that a body is made from."""
     drawn = draft.transform
-    said = [draft.page.output, draft.worded, drawn.codes, drawn.svgs, drawn.drawings]
+    said = [draft.page.output, draft.worded, drawn.codes, drawn.drawings]
     return [json.dumps(one, ensure_ascii=False).encode() for one in said]
 
 
