@@ -56,6 +56,8 @@ def test_columns_of_numbers_are_aligned_to_the_right() -> None:
     rows = [["a 1", -3, "1,000.5", "12 %", "", "3 GB", "1e-05"], ["b", "+2", "−7", "3.0%", "–", "4", "2"]]
     rule = markdown_table(list("abcdefg"), rows).splitlines()[1]
     assert rule == "|---|---:|---:|---:|---|---|---:|"
+    rows = [["0.5 GB", "2026-01-02", "3 ms", "1 of 2"], ["12.25 GB", "2026-01-03", "4 s", "2 of 2"]]
+    assert markdown_table(list("abcd"), rows).splitlines()[1] == "|---:|---|---|---|"
     assert markdown_table(["a"], []).splitlines()[1] == "|---|"
 
 

@@ -122,7 +122,7 @@ def test_it_runs_from_top_to_bottom(made: dict[str, bytes], name: str, tmp_path:
     )
     client.execute(env=execute._environment(ROOT, str(profile)))
     first = "".join(out.get("text", "") for out in found.cells[0].outputs)
-    assert re.match(r"Python 3\.\d+\.\d+.*, (CPU|GPU).*; the whole notebook took \d+ s on \d{4}-", first)
+    assert re.match(r"Python 3\.\d+\.\d+.*, (CPU|GPU).*; the whole notebook took \d+ s \(\d{4}-", first)
     assert first.count("\n") == 1
     for cell in found.cells:
         assert not [o for o in cell.get("outputs", []) if o.get("name") == "stderr"], cell.id

@@ -180,13 +180,13 @@ def report(version: str, seconds: float, measured: str) -> None:
     ``version`` is the package's that the notebook was made with; another one here is said in a second line.
 
     >>> report("0.1.0", 23.5, "2026-11-30 on 2 cores")  # doctest: +ELLIPSIS
-    Python 3... modelcall ...; the whole notebook took 24 s on 2026-11-30 on 2 cores...
+    Python 3... modelcall ...; the whole notebook took 24 s (2026-11-30 on 2 cores)...
     """
     try:
         here = importlib.metadata.version("modelcall")
     except importlib.metadata.PackageNotFoundError:
         here = "from a folder"
     python = f"Python {platform.python_version()}, {device()}, modelcall {here}"
-    print(f"{python}; the whole notebook took {seconds:.0f} s on {measured}")
+    print(f"{python}; the whole notebook took {seconds:.0f} s ({measured})")
     if here not in (version, "from a folder"):
         print(f"note: this notebook was made with modelcall {version}, and {here} is installed")

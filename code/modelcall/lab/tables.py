@@ -9,15 +9,15 @@ from IPython.display import Markdown, display
 
 __all__ = ["markdown_table", "show_table"]
 
-# A number as tables print it, with its sign, separators and per cent; what is missing may be blank or a dash.
-_NUMBER = re.compile(r"[-+−±]?\d[\d,_]*(\.\d+)?(e[-+]?\d+)?\s?%?")
+# A number as tables print it, with sign, separators and unit; what is missing may be blank or a dash.
+_NUMBER = re.compile(r"[-+−±]?\d[\d,_]*(?:\.\d+)?(?:e[-+]?\d+)?\s?([A-Za-zµ%°×/]{0,6})")
 _MISSING = {"", "-", "–", "—"}
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a pipe table. A bar inside a cell is escaped, a line break becomes a space.
 
-    A column of numbers is aligned to the right, so that their digits stand below each other.
+    A column of numbers in one unit is aligned to the right, so that their digits stand below each other.
 
     Raises:
         ValueError: no header, or a row with another number of cells than the header.
@@ -40,8 +40,8 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> s
 
 def _numeric(cells: Sequence[object]) -> bool:
     texts = [str(cell).strip() for cell in cells]
-    there = [text for text in texts if text not in _MISSING]
-    return bool(there) and all(_NUMBER.fullmatch(text) for text in there)
+    found = [_NUMBER.fullmatch(text) for text in texts if text not in _MISSING]
+    return len({match[1] if match else None for match in found}) == 1 and found[0] is not None
 
 
 def _line(cells: Sequence[object]) -> str:
