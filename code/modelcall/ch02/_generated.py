@@ -92,7 +92,7 @@ class Translation(NamedTuple):
 
 ROSETTA = (
     Translation(
-        "prompt", "a read-only input buffer of fixed size", "overrun; silent cut"
+        "prompt", "a read-only input buffer of bounded size", "overrun; silent cut"
     ),
     Translation(
         "generation", "a loop, one dependent step per token", "slow tail; no end"
