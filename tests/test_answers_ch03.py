@@ -7,6 +7,7 @@ are in ``test_checks_ch03``.
 from __future__ import annotations
 
 import ast
+import codecs
 import contextlib
 import itertools
 import json
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.test_checks_ch03 import admitted, guess_error, keep_newest
+from tests.test_checks_ch03 import admitted, guess_error, keep_newest, show
 
 from modelcall.ch03 import merge_bytes
 from modelcall.checks import ch03 as check
@@ -80,6 +81,44 @@ def by_recursion(piece: bytes, ranks: Ranks, parts: Any = None) -> list[int]:
     return by_recursion(piece, ranks, [*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]])
 
 
+def flushed(pieces: list[bytes], errors: str) -> list[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
+    return [decoder.decode(piece, final=n == len(pieces)) for n, piece in enumerate(pieces, 1)]
+
+
+def by_trying(pieces: list[bytes]) -> list[str]:
+    shown, held = [], b""
+    for piece in pieces:
+        held += piece
+        for cut in range(len(held), -1, -1):
+            with contextlib.suppress(UnicodeDecodeError):
+                shown.append(held[:cut].decode())
+                held = held[cut:]
+                break
+    return shown
+
+
+def by_difference(pieces: list[bytes]) -> list[str]:
+    joined = itertools.accumulate(pieces, initial=b"")
+    so_far = [data.decode("utf-8", "ignore") for data in joined]
+    return [text[len(before) :] for before, text in itertools.pairwise(so_far)]
+
+
+def by_leading_byte(pieces: list[bytes]) -> tuple[str, ...]:
+    """Count the bytes that each character still needs."""
+    shown, held, lacking = [], bytearray(), 0
+    for piece in pieces:
+        text = ""
+        for byte in piece:
+            lacking = lacking - 1 if lacking else (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)
+            held.append(byte)
+            if not lacking:
+                text += held.decode()
+                held.clear()
+        shown.append(text)
+    return tuple(shown)
+
+
 def by_accumulating(costs: list[int], room: int) -> list[int]:
     if costs[0] > room:
         raise ValueError(f"room: expected at least {costs[0]}, got {room}")
@@ -139,19 +178,23 @@ WRONG: dict[str, list[tuple[Answer, str]]] = {
         (lambda p, r: [math.inf], "inf; expected a whole number"),
     ],
     "3.2": [
-        (lambda t, w, s: ((t + 1) * w * s, t * w * s), "in the wrong order"),
-        (lambda t, w, s: (8 * t * w * s, 8 * (t + 1) * w * s), "these are bits"),
-        (lambda t, w, s: (2 * t * w, 2 * (t + 1) * w), "two bytes a value"),
-        (lambda t, w, s: ((t + 1) * w * s, (t + 2) * w * s), "expected (6184960, 6193152)"),
-        (lambda t, w, s: (t * s, (t + 1) * s), "returns (1510, 1512)"),
-        (lambda t, w, s: slice(t * w * s, (t + 1) * w * s), "returns slice"),
-        (lambda t, w, s: range(t * w * s, (t + 1) * w * s), "returns range"),
-        (lambda t, w, s: t * w * s, "returns int"),
-        (lambda t, w, s: (t * w * s, (t + 1) * w * s, w * s), "returns 3 values"),
-        (lambda t, w, s: (t * w * s / 1024, (t + 1) * w * s / 1024), "expected (6184960, 6193152)"),
-        (lambda t, w, s: (hex(t * w * s), hex((t + 1) * w * s)), "no number but str"),
-        (lambda t, w, s: (w * s, t * w * s), "expected (6184960, 6193152)"),
-        (lambda t, w: (t * w, (t + 1) * w), "raises TypeError"),
+        (lambda p: flushed(p, "replace"), "a character that never became whole is not shown"),
+        (lambda p: flushed(p, "backslashreplace"), "expected"),
+        (lambda p: flushed(p, "strict"), "raises UnicodeDecodeError"),
+        (lambda p: [piece.decode() for piece in p], "raises UnicodeDecodeError"),
+        (lambda p: [str(piece) for piece in p], "expected ['caf', '', 'é!']"),
+        (lambda p: [piece.decode("latin-1") for piece in p], "takes each byte for a character"),
+        (lambda p: "".join(show(p)), "returns str"),
+        (lambda p: [text for text in show(p) if text], "returns 2 values; expected 3"),
+        (lambda p: [*show(p), ""], "returns 4 values; expected 3"),
+        (lambda p: (text for text in show(p)), "a generator"),
+        (lambda p: [text.encode() for text in show(p)], "expected strings"),
+        (lambda p: [text or None for text in show(p)], "a text is None; expected strings"),
+        (lambda p: [text.strip() for text in show(p)], "expected"),
+        (lambda p: [char for text in show(p) for char in text][: len(p)], "expected"),
+        (lambda p: print(*show(p)), "prints a result and returns None"),
+        (lambda p: show([p.pop() for _ in list(p)][::-1]), "changes its argument"),
+        (lambda p, more: show(p), "raises TypeError"),
     ],
     "3.3": [
         (lambda x, c, r: len(x) / r / c(x.split()) - 1, "counts something else: count got ["),
@@ -220,9 +263,9 @@ WRONG: dict[str, list[tuple[Answer, str]]] = {
 RIGHT: dict[str, list[Answer]] = {
     "3.1": [everywhere_at_once, by_recursion, lambda p, r: tuple(np.int32(i) for i in merge_bytes(p, r))],
     "3.2": [
-        lambda t, w, s: [t * (row := w * s), t * row + row],
-        lambda t, w, s: tuple(range(t * w * s, (t + 1) * w * s + 1, w * s)),
-        lambda t, w, s: (float(t * w * s), float((t + 1) * w * s)),
+        by_trying,
+        by_difference,
+        by_leading_byte,
     ],
     "3.3": [
         lambda x, c, r: len(x) / (r * c(x)) - 1,

@@ -44,7 +44,7 @@ ONE_CHARACTER = {
 }
 LARGER = {
     "a first token after the last": ("self.ttft_ms, 0.0, last)", "self.ttft_ms, 0.0, args.LARGEST)"),
-    "scores without a count": ("!= len(scores) > 0:", "< len(scores) > 0:"),
+    "scores without a count": ("!= (got := len(scores)) > 0:", "< (got := len(scores)) > 0:"),
     "tokens, but no first one": ("if self.ttft_ms is not None or self.output_tokens:", "if self.ttft_ms:"),
     "a forged end marker": ("return END not in spelt", "return True"),
     "the other end of a tie": ("key=lambda p: (counts[p], p)", "key=lambda p: (counts[p], p[::-1])"),

@@ -77,6 +77,16 @@ def test_only_what_was_asked_for_is_kept(database: str, fault: str, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["stock.sqlite"], "the copy is gone"
 
 
+def test_a_copy_holds_what_is_still_in_the_write_ahead_log(database: str) -> None:
+    with closing(sqlite3.connect(database)) as other:  # while it is open, the log is not folded into the file
+        assert other.execute("PRAGMA journal_mode=WAL").fetchone() == ("wal",)
+        with other:
+            other.execute("UPDATE stock SET count = 5 WHERE item = 'valve' AND place = 'south'")
+        before = {**START, ("valve", "south"): 5}
+        assert raw(database) == before
+        assert settle_move(database, MOVE) and raw(database) == MOVE.applied(before)
+
+
 def test_a_move_of_more_than_there_is_stops(database: str) -> None:
     code, output = run_move(database, Move("valve", "south", "north", 4))
     assert code not in (0, 70) and output == "" and raw(database) == START

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 from collections.abc import Callable
@@ -35,8 +36,9 @@ def joined(
     return [ranks[part] for part in parts]
 
 
-def row_range(token: int, width: int, size: int) -> tuple[int, int]:
-    return token * width * size, token * width * size + width * size
+def show(pieces: list[bytes]) -> list[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    return [decoder.decode(piece) for piece in pieces]
 
 
 def guess_error(text: str, count: Any, rate: float) -> float:
@@ -67,8 +69,8 @@ RIGHT: list[tuple[Exercise, Callable[..., Any]]] = [
     (check.exercise_3_1, slow),
     (check.exercise_3_1, ch03.merge_bytes),
     (check.exercise_3_1, lambda piece, ranks: np.array(ch03.merge_bytes(piece, ranks), dtype=int)),
-    (check.exercise_3_2, row_range),
-    (check.exercise_3_2, lambda t, w, s: np.array([t * w * s, (t + 1) * w * s])),
+    (check.exercise_3_2, show),
+    (check.exercise_3_2, lambda pieces: tuple(show(pieces))),
     (check.exercise_3_3, guess_error),
     (check.exercise_3_4, keep_newest),
     (check.exercise_3_5, admitted),
@@ -150,6 +152,28 @@ def backwards(costs: list[int], room: int) -> list[int]:
     return [first, *reversed(rest)]
 
 
+def each(errors: str) -> Callable[[list[bytes]], list[str]]:
+    return lambda pieces: [piece.decode("utf-8", errors) for piece in pieces]
+
+
+def so_far(pieces: list[bytes]) -> list[str]:
+    return [b"".join(pieces[: n + 1]).decode("utf-8", "ignore") for n in range(len(pieces))]
+
+
+def at_the_end(pieces: list[bytes]) -> list[str]:
+    return [*[""] * (len(pieces) - 1), "".join(show(pieces))] if pieces else []
+
+
+def whole_tokens(pieces: list[bytes]) -> list[str]:
+    shown, held = [], b""
+    for piece in pieces:
+        held += piece
+        whole = held.decode("utf-8", "ignore").encode() == held
+        shown.append(held.decode() if whole else "")
+        held = b"" if whole else held
+    return shown
+
+
 def repairs(why: str, text: str) -> Any:
     return admitted(why, ch03.close_json(text))
 
@@ -191,11 +215,12 @@ WRONG: list[tuple[Exercise, Callable[..., Any], str]] = [
     (check.exercise_3_1, once, "stops after one join"),
     (check.exercise_3_1, lambda piece, ranks: list(piece), "nothing is joined"),
     (check.exercise_3_1, lambda piece, ranks: 7, "returns int"),
-    (check.exercise_3_2, lambda t, w, s: (t * w * s, w * s), "length of a row"),
-    (check.exercise_3_2, lambda t, w, s: (t * w * s, (t + 1) * w * s - 1), "last byte of the row"),
-    (check.exercise_3_2, lambda t, w, s: (t * w, (t + 1) * w), "this counts values"),
-    (check.exercise_3_2, lambda t, w, s: ((t - 1) * w * s, t * w * s), "ids count from 0"),
-    (check.exercise_3_2, lambda t, w, s: (0, 0), "expected"),
+    (check.exercise_3_2, each("replace"), "wait for the rest"),
+    (check.exercise_3_2, each("ignore"), "hold them back for the next token"),
+    (check.exercise_3_2, so_far, "returns all the text so far"),
+    (check.exercise_3_2, at_the_end, "as soon as it is whole"),
+    (check.exercise_3_2, whole_tokens, "holds back a whole token"),
+    (check.exercise_3_2, lambda pieces: [""] * len(pieces), "expected"),
     (check.exercise_3_3, lambda x, c, r: 1 - len(x) / r / c(x), "has the sign turned"),
     (check.exercise_3_3, lambda x, c, r: abs(len(x) / r / c(x) - 1), "the sign"),
     (check.exercise_3_3, lambda x, c, r: 100 * (len(x) / r / c(x) - 1), "in percent"),

@@ -864,8 +864,8 @@ def simulate_decode(
 ) -> list[float]:
     """Return the arrival time in ms of each output token of one simulated call.
 
-    The first token arrives after ``fixed_ms`` (queue and first step, for any
-    prompt) plus the prefill; each later one after ``decode_ms_per_token``, give or
+    The first token arrives after ``fixed_ms`` (what no prompt changes, such as the
+    queue) plus the prefill; each later one after ``decode_ms_per_token``, give or
     take up to ``jitter_ms``. No output tokens give an empty list.
 
     Raises:

@@ -6,7 +6,6 @@ Written by scripts/tangle.py from the "# @save" cells of chapters/02-boundary.ip
 import json
 import os
 import secrets
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -92,7 +91,7 @@ class Translation(NamedTuple):
 
 ROSETTA = (
     Translation(
-        "prompt", "a read-only input buffer of fixed size", "overrun; silent cut"
+        "prompt", "a read-only input buffer of bounded size", "overrun; silent cut"
     ),
     Translation(
         "generation", "a loop, one dependent step per token", "slow tail; no end"
@@ -436,6 +435,13 @@ def sense(
 
 
 # cell: settle_move
+def _copy_stock(source: str, target: str) -> None:
+    """Copy a database as SQLite does it: whole, its log included, or not at all."""
+    connect = sqlite3.connect
+    with closing(connect(source)) as held, closing(connect(target)) as copy:
+        held.backup(copy)
+
+
 def settle_move(database: str, move: Move, fault: str = "none") -> bool:
     """Run a move on a copy, and keep the copy only if every sensor is content.
 
@@ -446,12 +452,12 @@ def settle_move(database: str, move: Move, fault: str = "none") -> bool:
     """
     before = read_stock(database)
     with tempfile.TemporaryDirectory(dir=Path(database).parent) as folder:
-        copy = Path(folder, "candidate.sqlite")
-        shutil.copyfile(database, copy)
-        code, output = run_move(str(copy), move, fault)
-        after = read_stock(str(copy))
+        copy = str(Path(folder, "candidate.sqlite"))
+        _copy_stock(database, copy)
+        code, output = run_move(copy, move, fault)
+        after = read_stock(copy)
         if sound := all(sense(before, after, move, code, output)):
-            copy.replace(database)
+            _copy_stock(copy, database)
         return sound
 
 

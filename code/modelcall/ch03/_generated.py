@@ -110,7 +110,9 @@ def prefill_flops(
 
     Two per parameter and token, and two per layer, unit of width and pair of
     positions that see each other: scores and weighted sums, halved as a
-    position sees only earlier ones. Method: Kaplan et al. (2020), section 2.1.
+    position sees only earlier ones. The two tables count as the rest, though
+    reading hardly multiplies by them: a few percent too much. Method: Kaplan et
+    al. (2020), section 2.1.
 
     Raises:
         TypeError: an argument is not a number.

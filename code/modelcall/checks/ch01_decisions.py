@@ -96,7 +96,7 @@ def exercise_1_6(answer: Answer, rng: random.Random) -> None:
         if close(ttft, want_ttft) and close(decode, want_ttft + want):
             raise Wrong(f"{call}: the second result is the total; decode begins at the first token")
         if close(ttft, want_ttft - 8.0):
-            raise Wrong(f"{call}: the TTFT lacks the fixed cost of 8.0 ms, for queue and first step")
+            raise Wrong(f"{call}: the TTFT lacks the fixed cost of 8.0 ms, which no prompt changes")
         if close(ttft, want_ttft) and output > 1 and close(decode, 18.0):
             raise Wrong(f"{call}: the second result is the time of one token, not of the phase")
         if close(ttft, want_ttft + 18.0):

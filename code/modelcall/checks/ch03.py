@@ -1,4 +1,7 @@
-"""The exercises of chapter 3. Each test says in its reasons which mistake it found."""
+"""The exercises of chapter 3, but for the one on streams, which is in ``ch03_stream``.
+
+Each test says in its reasons which mistake it found.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from modelcall import ch03
-from modelcall.checks.grading import Answer, Mistakes, Wrong, apart, close, exercise, number, places, sequence
+from modelcall.checks.ch03_stream import exercise_3_2
+from modelcall.checks.grading import Answer, Mistakes, Wrong, apart, close, exercise, number, places
 from modelcall.checks.guard import Refused, call
 from modelcall.lab import args
 
-__all__ = [f"exercise_3_{n}" for n in range(1, 6)]
+__all__ = ["exercise_3_1", "exercise_3_2", "exercise_3_3", "exercise_3_4", "exercise_3_5"]
 
 
 @exercise(
@@ -133,43 +137,6 @@ _WAYS: dict[Callable[[bytes, Mapping[bytes, int]], list[int]], str] = {
     _in_passes: "joins what it meets from left to right, pass by pass; the lowest rank goes first",
     lambda piece, ranks: list(piece): "returns the single bytes; nothing is joined",
 }
-
-
-@exercise(
-    "3.2",
-    "Find the row",
-    "row_range",
-    [
-        "How many bytes has one row?",
-        "A row has `width * value_bytes` bytes, and the rows before it are `token` rows.",
-        "The first byte behind a row is the first byte of the next: `(token + 1) * width * value_bytes`.",
-    ],
-)
-def exercise_3_2(answer: Answer, rng: random.Random) -> None:
-    cases = [(755, 4096, 2), (0, 192, 2), (711, 4096, 1)]
-    cases += [(rng.randrange(200_000), rng.randrange(1, 9000), rng.choice([1, 2, 4])) for _ in range(20)]
-    for token, width, size in cases:
-        shown = answer.shown(token, width, size)
-        pair = sequence(answer(token, width, size), 2, shown)
-        start, end = (number(v, f"{shown}: a bound") for v in pair)
-        first, row = ch03.row_offset_bytes(token, width, size), width * size
-        if (start, end) == (first, first + row):
-            continue
-        if (start, end) == (first, row):
-            raise Wrong(f"{shown}: the second is the length of a row; expected where it ends")
-        if (start, end) == (first, first + row - 1):
-            raise Wrong(f"{shown}: the second is the last byte of the row; expected the first behind it")
-        if start == token * width and size > 1:
-            raise Wrong(f"{shown}: this counts values; a value has {size} bytes")
-        if start == first - row:
-            raise Wrong(f"{shown}: ids count from 0, so the row of id 0 starts at byte 0")
-        if (end, start) == (first, first + row):
-            raise Wrong(f"{shown}: the two are in the wrong order")
-        if (start, end) == (8 * first, 8 * (first + row)):
-            raise Wrong(f"{shown}: these are bits; expected bytes")
-        if start == 2 * token * width:
-            raise Wrong(f"{shown}: two bytes a value, whatever value_bytes says")
-        raise Wrong(f"{shown} returns ({start:.12g}, {end:.12g}); expected {(first, first + row)}")
 
 
 @exercise(

@@ -46,7 +46,7 @@ TERMS: tuple[Term, ...] = (
         "A right that a program has because of where it runs, without presenting anything.",
     ),
     Term("arithmetic intensity", 10, "Arithmetic done per byte moved from memory."),
-    Term("attention", 5, "The step of a transformer that lets each position read from the earlier ones."),
+    Term("attention", 3, "The step of a transformer that lets each position read from the earlier ones."),
     Term("authority", 1, "What software around a model may do on its proposal. The model itself has none."),
     Term("automaton", 9, "A machine of states and transitions that reads a text and accepts or rejects it."),
     Term("autoregressive", 1, "Writing one token at a time, each given all the tokens before it."),
@@ -133,7 +133,7 @@ TERMS: tuple[Term, ...] = (
         "entropy", 1, "How spread out a distribution is, in bits; 0 when one token has all the probability."
     ),
     Term("envelope", 8, "What a call returns around the payload: status, usage, times. Read it first."),
-    Term("escrow", 7, "Where a proposal waits, untouched, until every check has passed."),
+    Term("escrow", 2, "Where a proposal waits, untouched, until every check has passed."),
     Term(
         "expected calibration error",
         1,
@@ -250,10 +250,10 @@ TERMS: tuple[Term, ...] = (
     Term("probability simplex", 5, "All vectors of probabilities that sum to 1."),
     Term("prompt", 1, "The text that a caller sends; once tokenized, the context."),
     Term(
-        "proposal", 7, "What a model returns, seen by the runtime: a candidate that nobody has accepted yet."
+        "proposal", 2, "What a model returns, seen by the runtime: a candidate that nobody has accepted yet."
     ),
     Term("quantization", 4, "Storing values in fewer bits than they were trained in."),
-    Term("quarantine", 8, "Keeping a payload unreadable because its status is not a completed one."),
+    Term("quarantine", 2, "Keeping a payload unreadable because its status is not a completed one."),
     Term("query", 4, "The vector by which a token looks for earlier tokens in a layer."),
     Term("rank", 3, "The place of a merge in the order learned; encoding joins the lowest rank first."),
     Term("refusal", 8, "A reply in which the model declines the request."),
@@ -282,7 +282,7 @@ TERMS: tuple[Term, ...] = (
         2,
         "One of four parts of a call: stage and budget, prefill and decode, package, validate and dispatch.",
     ),
-    Term("status", 8, "The one word that says how a call ended; software branches on it."),
+    Term("status", 2, "The one word that says how a call ended; software branches on it."),
     Term("status envelope", 2, "A reply with a word in front that says how the call ended."),
     Term("stop sequence", 5, "A text that ends generation as soon as the output contains it."),
     Term("streaming", 1, "Sending tokens to the caller as they are written."),
@@ -292,7 +292,7 @@ TERMS: tuple[Term, ...] = (
     ),
     Term("tensor parallel", 4, "Splitting each layer of a model over several accelerators."),
     Term("tied", 3, "Of embedding tables: one and the same for reading ids and for scoring them."),
-    Term("time per output token", 1, "The mean gap between tokens after the first. Short: TPOT."),
+    Term("time per output token", 1, "The mean gap from one output token to the next. Short: TPOT."),
     Term("time to first token", 1, "From sending a request to receiving its first token. Short: TTFT."),
     Term(
         "token",
@@ -303,7 +303,7 @@ TERMS: tuple[Term, ...] = (
     Term("token mask", 9, "One bit a token: may it come next?"),
     Term("token score", 1, "A returned token with its log probability."),
     Term("tokenizer", 1, "The map from text to token ids and back."),
-    Term("tool call", 8, "A proposal to run a named function with arguments. It runs nothing by itself."),
+    Term("tool call", 2, "A proposal to run a named function with arguments. It runs nothing by itself."),
     Term("top-k", 1, "Keeping the k most probable tokens before drawing."),
     Term(
         "top-p", 1, "Keeping the fewest most probable tokens whose mass reaches a threshold before drawing."
