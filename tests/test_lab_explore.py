@@ -315,7 +315,7 @@ def test_live_widgets_replace_the_result(shell: None, monkeypatch: pytest.Monkey
 def test_without_ipywidgets_a_notebook_gets_a_table(shell: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     data = shown(lambda: explore(double, t=(1, 2, 1)))
-    assert data["text/markdown"] == "| t | result |\n|---|---|\n| 1 | 2 ms |\n| 2 | 4 ms |"
+    assert data["text/markdown"] == "| t | result |\n|---:|---:|\n| 1 | 2 ms |\n| 2 | 4 ms |"
     assert set(data) == {"text/plain", "text/markdown"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import os
@@ -246,7 +247,8 @@ def test_every_prediction_of_a_page_is_answered_after_it(path: Path, monkeypatch
             if form := re.search(
                 r'<form class="prediction".*data-key="predict:([\d.]+)".*?</form>', markdown
             ):
-                asked[form[1]] = re.findall(r'(?:value|min|max)="([^"]*)"', form[0])
+                values = re.findall(r'(?:value|min|max)="([^"]*)"', form[0])
+                asked[form[1]] = [html.unescape(value) for value in values]
             if found := re.search(r'data-key="predict:([\d.]+)">Prediction \1: (.*)\.</p>', markdown):
                 assert found[1] in asked, f"{path.name}: {found[1]} is answered before it is asked"
                 answered.append(found[1])
