@@ -96,8 +96,12 @@ def _of_slot(slot: int, executable: str) -> _Converter:
     return found
 
 
-@atexit.register
 def _close() -> None:
     for converter in _running.values():
         if converter.owner == os.getpid():
             converter.close()
+    _running.clear()
+
+
+atexit.register(_close)
+parallel.if_cut_off(_close)  # a Pandoc may have the rest of an answer in its pipe

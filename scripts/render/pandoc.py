@@ -37,6 +37,9 @@ def write_atomic(path: Path, data: bytes) -> None:
     try:
         temporary.write_bytes(data)
         temporary.replace(path)
+    except OSError as error:
+        error.filename = str(path)  # a full disk has none, and the temporary one says nothing
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -6,11 +6,14 @@ site as it was.
 
 from __future__ import annotations
 
+import errno
 import html
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +50,9 @@ class Result:
 
 Extra = Callable[[Book, "list[Draft]", Register, Pandoc, Problems], "Job[dict[str, bytes]]"]
 Ahead = Callable[[Path, Path], "Callable[[], object] | None"]
+_STAGED = "-building-"
+_LEFT_S = 3600  # no build takes that long to write its files
+_TRIES = 20
 _SLASHES = re.compile(r"^\s*//.*\n", re.M)
 
 
@@ -215,7 +221,8 @@ def _check(drafts: list[Draft], pages: dict[str, str], files: set[str], problems
 def swap(target: Path, files: dict[str, bytes]) -> None:
     """Write ``files`` into a folder of their own, then put that where ``target`` is."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    _clear(target)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}{_STAGED}", dir=target.parent))
     try:
         for name, data in files.items():
             path = fresh / name
@@ -227,16 +234,33 @@ def swap(target: Path, files: dict[str, bytes]) -> None:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
+def _clear(target: Path) -> None:
+    """Remove what a build of ``target`` left that was ended amid its last step, and no build has now."""
+    for path in target.parent.iterdir():
+        if path.name.startswith(f".{target.name}{_STAGED}"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_ctime > _LEFT_S:
+                    shutil.rmtree(path, ignore_errors=True)
+
+
 def put_in_place(fresh: Path, target: Path) -> None:
-    """Rename ``fresh`` to ``target``; what was there goes after that, or comes back if it fails."""
+    """Rename ``fresh`` to ``target``; what was there goes after that, or comes back if it fails.
+
+    Where another build does so at the same time, the later one stays.
+    """
     old = fresh.with_name(fresh.name + "-old")
-    shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        target.rename(old)
     try:
-        fresh.rename(target)
-    except OSError:
-        if old.exists():
+        for tries_left in reversed(range(_TRIES)):
+            shutil.rmtree(old, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                target.rename(old)
+            try:
+                fresh.rename(target)
+                break
+            except OSError as error:
+                if not tries_left or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+    finally:
+        if old.exists() and not target.exists():
             old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
