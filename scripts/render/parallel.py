@@ -101,8 +101,8 @@ def run(pieces: Sequence[Piece]) -> list[Any]:
         while busy:
             for ready in wait(list(busy)):
                 assert isinstance(ready, Connection)
-                number = busy.pop(ready)
                 fine, made = _received(ready, forks[ready])
+                number = busy.pop(ready)
                 (found if fine else failed)[number] = made
                 while waiting and ready not in busy:
                     number = waiting.pop()

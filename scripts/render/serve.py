@@ -116,3 +116,4 @@ def serve(root: Path, output: Path, port: int, rebuild: Callable[[], None]) -> i
         return 0
     finally:
         server.shutdown()
+        server.server_close()

@@ -75,6 +75,7 @@ def build(
     """
     problems = Problems()
     book = load(root, problems)
+    paths = [page.path for page in book.pages]
     cache = cache or root / ".quarto" / "embedded"
     pandoc = Pandoc(cache / "pandoc")
     register = Register()
@@ -108,7 +109,7 @@ def build(
     files["llms.txt"] = llms(book, site)
     files |= {built.twin: body.markdown.encode() for built, body in zip(site, found, strict=True)}
     if ebook:
-        problems.raise_if_any()
+        problems.raise_if_any(paths)
         chapters = [
             Chapter(d.page, d.blocks, d.transform, str(d.source.last_run.get("date", ""))) for d in drafts
         ]
@@ -116,7 +117,7 @@ def build(
         files[NAME] = epub(book, chapters, pandoc, cited, cache / "epub")
     made = {"assets/fonts.css", "assets/math.css", *(f"assets/licences/{name}" for name in LICENCES)}
     _check(drafts, pages, {*files, *made}, problems)
-    problems.raise_if_any()
+    problems.raise_if_any(paths)
     sheets, texts = together(fonts(list(pages.values()), cache / "fonts"), licences(cache / "fonts"))
     files |= {f"assets/{name}": text.encode() for name, text in sheets.items()}
     files |= {f"assets/licences/{name}": text.encode() for name, text in texts.items()}
@@ -260,7 +261,9 @@ def put_in_place(fresh: Path, target: Path) -> None:
             except OSError as error:
                 if not tries_left or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
-    finally:
-        if old.exists() and not target.exists():
+    except BaseException:
+        with suppress(OSError):  # nothing was there, or another build's site is by now
             old.rename(target)
+        raise
+    finally:
         shutil.rmtree(old, ignore_errors=True)
