@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.render.sample import write
 
-from render import converter, pandoc, parallel, serve, site
-from render.pandoc import Pandoc, write_atomic
+from render import converter, pandoc, parallel
+from render.pandoc import Pandoc
 from render.parallel import Piece, beside, run
-from render.problems import BuildError
-from render.site import build, put_in_place, swap
+from render.problems import BuildError, Problems
+from render.site import build
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="no safe fork on this system")
@@ -78,7 +76,7 @@ def alive(session: int) -> list[str]:
 
 
 @pytest.fixture
-def stuck(tmp_path: Path) -> subprocess.Popen[str]:
+def stuck(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A build in a session of its own, whose two forks wait for Pandocs that read and never answer."""
     root = write(tmp_path / "book")
     said = tmp_path / "bin/said"
@@ -93,7 +91,9 @@ def stuck(tmp_path: Path) -> subprocess.Popen[str]:
     )
     eventually(lambda: said.is_file() and len(said.read_text(encoding="utf-8").split()) >= 2)
     eventually(lambda: len(alive(process.pid)) >= 5)  # it, two Pandocs and two forks
-    return process
+    yield process
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @LINUX
@@ -117,17 +117,29 @@ def test_nothing_outlives_a_build_that_is_killed(number: int, stuck: subprocess.
     eventually(lambda: not alive(stuck.pid))
 
 
-def test_an_interrupt_while_modules_are_read_says_nothing(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import os, signal, sys\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "class Finder:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'readers':\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.meta_path.insert(0, Finder())\n",
-        encoding="utf-8",
-    )
+INTERRUPTS = """
+import os, pathlib, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+exists = pathlib.Path.exists
+def interrupt(*_, **__):
+    os.kill(os.getpid(), signal.SIGINT)
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "readers":
+            interrupt()
+"""
+
+
+@pytest.mark.parametrize(
+    ("when", "status", "said"),
+    [
+        ("sys.meta_path.insert(0, Finder())", -signal.SIGINT, ""),
+        ("pathlib.Path.exists = interrupt", 130, "\nbuild: interrupted\n"),
+    ],
+    ids=["while-modules-are-read", "after-that"],
+)
+def test_an_early_interrupt_has_no_traceback(when: str, status: int, said: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTS + when, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, str(SCRIPTS / "build.py"), "--root", str(tmp_path)],
         capture_output=True,
@@ -135,7 +147,7 @@ def test_an_interrupt_while_modules_are_read_says_nothing(tmp_path: Path) -> Non
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         check=False,
     )
-    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+    assert (done.returncode, done.stderr) == (status, said)
 
 
 # -- forks ---------------------------------------------------------------------------------------------------
@@ -208,12 +220,26 @@ def test_pandocs_are_not_used_again_after_forks_were_cut_off(forks: None, tmp_pa
     assert tool.tree("after")[0]["blocks"]
 
 
+def test_a_pandoc_that_another_process_started_is_replaced_once_it_failed(tmp_path: Path) -> None:
+    tool = Pandoc(tmp_path)
+    tool.tree("one")
+    for running in converter._running.values():
+        running.owner = -1
+        running.close()
+    assert tool.tree("two")[0]["blocks"]
+
+
 # -- Pandoc --------------------------------------------------------------------------------------------------
 
+SURPLUS = (
+    """read -r x; n=${x#*number\\": \\"}; """
+    """printf '{"number": "%s", "fine": true, "bytes": 2, "log": []}\\n{}{}' "${n%%\\"*}" """
+)
 ODD = {
     "ends": ("echo Not today >&2; exit 3", "ended while it converted markdown to json: Not today$"),
     "nonsense": ("while read x; do echo nonsense; done", "gave no answer that can be read while it"),
     "an-answer-of-another-form": ('while read x; do echo "{}"; done', "gave no answer that can be read"),
+    "more-than-it-says": (f"{SURPLUS}; exec tail -c 1", "gave no answer that can be read"),
     "a-list": ('while read x; do echo "[1]"; done', "gave no answer that can be read"),
     "reads-and-is-silent": ("exec tail -c 1", "gave no answer in 0.2 s while it converted"),
     "does-not-read": ("exec sleep 600", "gave no answer in 0.2 s while it converted"),
@@ -260,72 +286,6 @@ def test_a_pandoc_for_another_machine_gives_way_to_the_next(
     assert Pandoc(tmp_path).executable == (str(second), "pandoc 3.9.1")
 
 
-# -- files ---------------------------------------------------------------------------------------------------
-
-
-def test_a_full_disk_is_told_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Path, data: bytes) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match="No space left") as caught:
-        write_atomic(tmp_path / "kept.json", b"1")
-    assert caught.value.filename == str(tmp_path / "kept.json") and not list(tmp_path.iterdir())
-
-
-def test_two_builds_at_once_leave_one_whole_site(tmp_path: Path) -> None:
-    wrong: list[BaseException] = []
-
-    def builds(name: str) -> None:
-        try:
-            for n in range(40):
-                swap(tmp_path / "site", {"a.txt": f"{name}{n}".encode(), "b.txt": f"{name}{n}".encode()})
-        except BaseException as error:
-            wrong.append(error)
-
-    threads = [threading.Thread(target=builds, args=(name,)) for name in "xyz"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-    assert [path.name for path in tmp_path.iterdir()] == ["site"]
-    assert (tmp_path / "site/a.txt").read_bytes() == (tmp_path / "site/b.txt").read_bytes()
-
-
-def test_an_interrupt_between_two_renames_leaves_the_site(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("site", "fresh"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.txt").write_text(name, encoding="utf-8")
-    rename = Path.rename
-
-    def interrupted(self: Path, to: Path) -> Path:
-        if self.name == "fresh":
-            raise KeyboardInterrupt
-        return rename(self, to)
-
-    monkeypatch.setattr(Path, "rename", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        put_in_place(tmp_path / "fresh", tmp_path / "site")
-    assert (tmp_path / "site/a.txt").read_text(encoding="utf-8") == "site"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["fresh", "site"]
-
-
-def test_what_a_killed_build_left_goes_and_what_another_writes_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / ".site-building-abcdefgh-old").mkdir()
-    (tmp_path / ".site-packages").mkdir()
-    swap(tmp_path / "site", {"a.txt": b"1"})
-    left = {".site-building-abcdefgh-old", ".site-packages", "site"}
-    assert {path.name for path in tmp_path.iterdir()} == left
-    monkeypatch.setattr(site, "_LEFT_S", -1)
-    swap(tmp_path / "site", {"a.txt": b"1"})
-    assert {path.name for path in tmp_path.iterdir()} == {".site-packages", "site"}
-
-
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
@@ -346,56 +306,16 @@ def test_mistakes_of_several_pages_come_page_by_page(
     assert places == [f"{page}:{line}" for page in pages for line in (3, 3, 5, 7)]
 
 
-# -- serving -------------------------------------------------------------------------------------------------
-
-
-def test_a_page_that_is_gone_for_a_moment_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "index.html"
-    assert serve._content(page) is None
-    monkeypatch.setattr(time, "sleep", lambda seconds: page.write_bytes(b"here"))
-    assert serve._content(page) == b"here"
-
-
-def test_a_source_that_is_gone_for_a_moment_does_not_end_the_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "a.md").write_text("a", encoding="utf-8")
-    (tmp_path / "b.md").symlink_to(tmp_path / "a.md")
-    calls: list[Any] = []
-
-    def rebuild() -> None:
-        calls.append(len(calls))
-        if len(calls) == 2:
-            raise FileNotFoundError(errno.ENOENT, "No such file or directory", "a.md")
-
-    def edit(seconds: float) -> None:
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        (tmp_path / f"{len(calls)}.md").write_text("new", encoding="utf-8")
-
-    monkeypatch.setattr(time, "sleep", edit)
-    assert serve.serve(tmp_path, tmp_path / "_book", 0, rebuild) == 0
-    assert calls == [0, 1, 2]
-    assert (
-        "still serving the last good site\n[Errno 2] No such file or directory: 'a.md'"
-        in capsys.readouterr().err
-    )
-
-
-def test_files_that_vanish_while_they_are_looked_at_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.md").write_text("a", encoding="utf-8")
-    (tmp_path / "b.md").symlink_to(tmp_path / "nowhere")
-    monkeypatch.setattr(Path, "is_file", lambda self: True)
-    assert list(serve.stamp(tmp_path, tmp_path / "_book")) == [str(tmp_path / "a.md")]
-
-
-def test_a_browser_that_goes_away_is_not_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    with serve._Server(("127.0.0.1", 0), serve._Handler) as server:
-        for error, told in ((BrokenPipeError(), False), (ZeroDivisionError(), True)):
-            try:
-                raise error
-            except Exception:
-                server.handle_error(None, ("127.0.0.1", 1))
-            assert ("ZeroDivisionError" in capsys.readouterr().err) is told
+def test_mistakes_of_a_notebook_come_cell_by_cell() -> None:
+    problems = Problems()
+    told = [
+        "b.ipynb, cell 2 [fig-x], line 1: d",
+        "b.ipynb, cell 1, line 9 (b.md:2): c",
+        "b.ipynb: b",
+        "a.md: a",
+    ]
+    for line in ["_part.md:1: e", *told, "_quarto.yml: first"]:
+        problems.add(*line.split(": ", 1))
+    with pytest.raises(BuildError) as caught:
+        problems.raise_if_any(["a.md", "b.ipynb"])
+    assert caught.value.lines == ["_quarto.yml: first", *reversed(told), "_part.md:1: e"]
