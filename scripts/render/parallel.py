@@ -112,6 +112,8 @@ def run(pieces: Sequence[Piece]) -> list[Any]:
                         busy[ready] = number
                         ready.send(number)
     finally:
+        for ready in forks.keys() - busy.keys():
+            forks[ready].kill()  # it has nothing to tidy
         _end(forks.values())
         for connection in forks:
             connection.close()
