@@ -12,6 +12,7 @@ import pytest
 
 from render import serve, site
 from render.pandoc import write_atomic
+from render.problems import BuildError
 from render.site import put_in_place, swap
 
 # -- files ---------------------------------------------------------------------------------------------------
@@ -114,6 +115,13 @@ def test_a_source_that_is_gone_for_a_moment_does_not_end_the_server(
         "still serving the last good site\n[Errno 2] No such file or directory: 'a.md'"
         in capsys.readouterr().err
     )
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_built(tmp_path: Path) -> None:
+    with serve._Server(("127.0.0.1", 0), serve._Handler) as server:
+        port = server.server_port
+        with pytest.raises(BuildError, match=rf"--port {port}: .*; name another"):
+            serve.serve(tmp_path, tmp_path / "_book", port, lambda: pytest.fail("it was built"))
 
 
 def test_files_that_vanish_while_they_are_looked_at_are_left_out(

@@ -88,12 +88,19 @@ def serve(root: Path, output: Path, port: int, rebuild: Callable[[], None]) -> i
     """Build, then serve ``output`` on the loopback address until interrupted."""
     if not 0 <= port <= 65535:
         raise BuildError([f"--port: expected 0 to 65535, found {port}"])
-    rebuild()
     handler = partial(_Handler, directory=str(output))
     try:
         server = _Server(("127.0.0.1", port), handler)
     except OSError as error:
-        raise BuildError([f"--port {port}: {error.strerror}"]) from None
+        raise BuildError(
+            [f"--port {port}: {error.strerror}; name another, as in `make serve PORT=8001`"]
+        ) from None
+    with server:
+        rebuild()
+        return _watch(server, root, output, rebuild)
+
+
+def _watch(server: _Server, root: Path, output: Path, rebuild: Callable[[], None]) -> int:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"serving http://127.0.0.1:{server.server_port}/ (Ctrl+C ends)", file=sys.stderr, flush=True)
     seen = stamp(root, output)
@@ -116,4 +123,3 @@ def serve(root: Path, output: Path, port: int, rebuild: Callable[[], None]) -> i
         return 0
     finally:
         server.shutdown()
-        server.server_close()
