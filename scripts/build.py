@@ -17,10 +17,14 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # while modules are read there is nothing to tidy
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -60,6 +64,9 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         print(f"build: {_place(error, output)}: {error.strerror or error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nbuild: interrupted", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -171,4 +178,6 @@ def _check_links(output: Path) -> None:
 
 
 if __name__ == "__main__":
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main())

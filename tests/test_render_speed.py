@@ -168,7 +168,7 @@ def test_an_answer_to_something_else_is_not_taken(pandoc: Pandoc) -> None:
     assert stdin is not None
     stdin.write(b'{"number": "old", "from": "markdown", "to": "json", "options": {}, "bytes": 3}\nold')
     stdin.flush()
-    with pytest.raises(BuildError, match="ended while it converted markdown to json"):
+    with pytest.raises(BuildError, match="no answer that can be read while it converted markdown to json"):
         pandoc.tree("new")
     assert "new" in json.dumps(pandoc.tree("new")[0])
 

@@ -27,6 +27,7 @@ __all__ = ["Pandoc", "identity", "nocite", "write_atomic"]
 
 _MINIMUM = (3, 8)  # the first whose Lua interface says what a conversion warned of, as tested here
 _API = [1, 23, 1]
+_PATIENCE_S = 20  # for its version
 _HTML = {"html_math_method": "mathml", "wrap_text": "none", "email_obfuscation": "none"}
 
 
@@ -37,6 +38,9 @@ def write_atomic(path: Path, data: bytes) -> None:
     try:
         temporary.write_bytes(data)
         temporary.replace(path)
+    except OSError as error:
+        error.filename = str(path)  # a full disk has none, and the temporary one says nothing
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -82,8 +86,7 @@ class Pandoc:
         """Path and version of the Pandoc in use: the system's if new enough, else the wheel's."""
         found: list[str] = []
         for path in filter(None, (shutil.which("pandoc"), _wheel())):
-            out = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
-            match = re.match(r"pandoc(?:\.exe)? (\d+)\.(\d+)\S*", out)
+            match = re.match(r"pandoc(?:\.exe)? (\d+)\.(\d+)\S*", _said([path, "--version"]))
             if match and (int(match[1]), int(match[2])) >= _MINIMUM:
                 return path, match[0]
             found.append(f"{path} ({match[0] if match else 'does not run'})")
@@ -106,10 +109,12 @@ class Pandoc:
     def trees(self, texts: Sequence[str]) -> Job[list[tuple[dict[str, Any], list[str]]]]:
         """The same for several texts."""
         questions = [_Question("markdown", "json", text.expandtabs(4)) for text in texts]
-        new = [question for question in questions if self._stored(question) is None]
+        answers = [self._stored(question) for question in questions]
+        new = [question for question, answer in zip(questions, answers, strict=True) if answer is None]
         self.ready(len(new))
-        yield [Piece(partial(self._answer, question), len(question.text)) for question in new]
-        return [self.tree(text) for text in texts]
+        made = iter((yield [Piece(partial(self._answer, question), len(question.text)) for question in new]))
+        both = [answer or next(made) for answer in answers]
+        return [(json.loads(out), warnings) for out, warnings in both]
 
     def html_tree(self, markup: str) -> dict[str, Any]:
         """Parse HTML; return Pandoc's JSON tree."""
@@ -172,6 +177,15 @@ def nocite(keys: list[str]) -> dict[str, Any]:
 def _document(blocks: list[Any], meta: dict[str, Any] | None = None) -> str:
     tree = {"pandoc-api-version": _API, "meta": meta or {}, "blocks": blocks}
     return json.dumps(tree, ensure_ascii=False)
+
+
+def _said(command: list[str]) -> str:
+    """What a command says; "" if it does not run, or does not end."""
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode(errors="replace")
 
 
 def _wheel() -> str | None:

@@ -4,23 +4,33 @@ A fork shares memory until one of them writes, so no tree of a page is copied on
 returns travels. Where processes cannot be forked safely (other threads run, or the system is not Linux), and
 where there is one piece or one core, the work is done here, one piece after the other.
 
+The forks end with this process, whatever ends it; an interrupt is this process's to answer. One that ends
+before its work is done ends the build.
+
 A *job* is a generator that yields its pieces, is sent their results, and returns what it made of them;
 several jobs share the cores.
 """
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
+import pickle
+import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
-__all__ = ["Job", "Piece", "beside", "cores", "run", "slot", "together"]
+from .problems import BuildError
+
+__all__ = ["Job", "Piece", "beside", "cores", "if_cut_off", "run", "slot", "together"]
 
 T = TypeVar("T")
 
@@ -34,8 +44,10 @@ class Piece:
 
 
 Job = Generator[Sequence[Piece], list[Any], T]
-_shared: list[Sequence[Piece]] = []  # the forks find their work here: it cannot be sent
 _slots = [0]  # the last is this process's
+_cut_off: list[Callable[[], None]] = []
+_PATIENCE_S = 1  # for a fork that is told to end
+_DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 
 
 def cores() -> int:
@@ -66,19 +78,56 @@ def together(*jobs: Job[Any]) -> list[Any]:
 
 
 def run(pieces: Sequence[Piece]) -> list[Any]:
-    """Do all ``pieces`` and return their results in order; the first that raises ends it."""
+    """Do all ``pieces`` and return their results in order; raise what the first that fails raises.
+
+    Raises:
+        BuildError: a fork ended before its work was done.
+    """
     workers = min(cores(), len(pieces))
     if workers < 2 or not _forks():
         return [piece.work() for piece in pieces]
-    order = sorted(range(len(pieces)), key=lambda i: -pieces[i].size)
-    _shared.append(pieces)
-    fork = multiprocessing.get_context("fork")
+    waiting = sorted(range(len(pieces)), key=lambda i: pieces[i].size)  # the last is next
+    forks: dict[Connection, BaseProcess] = {}
+    busy: dict[Connection, int] = {}
+    found: dict[int, Any] = {}
+    failed: dict[int, BaseException] = {}
     try:
-        with ProcessPoolExecutor(workers, fork, _take_slot, (fork.Value("i", 0),)) as pool:
-            found = dict(zip(order, pool.map(_nth, order), strict=True))
+        for number in range(workers):
+            ours, theirs = multiprocessing.Pipe()
+            forks[ours] = _fork(_serve, theirs, pieces, number)
+            theirs.close()
+            busy[ours] = waiting.pop()
+            ours.send(busy[ours])
+        while busy:
+            for ready in wait(list(busy)):
+                assert isinstance(ready, Connection)
+                fine, made = _received(ready, forks[ready])
+                number = busy.pop(ready)
+                (found if fine else failed)[number] = made
+                while waiting and ready not in busy:
+                    number = waiting.pop()
+                    if number < min(
+                        failed, default=len(pieces)
+                    ):  # what would come after a mistake is not asked
+                        busy[ready] = number
+                        ready.send(number)
     finally:
-        _shared.pop()
+        for ready in forks.keys() - busy.keys():
+            forks[ready].kill()  # it has nothing to tidy
+        _end(forks.values())
+        for connection in forks:
+            connection.close()
+        if busy:
+            for then in _cut_off:
+                then()
+    if failed:
+        raise failed[min(failed)]
     return [found[i] for i in range(len(pieces))]
+
+
+def if_cut_off(then: Callable[[], None]) -> None:
+    """Call ``then`` whenever forks were ended amid their work: what they shared may be in any state."""
+    _cut_off.append(then)
 
 
 @contextmanager
@@ -90,12 +139,12 @@ def beside(work: Callable[[], object] | None) -> Iterator[None]:
     if work is None or cores() < 2 or not _forks():
         yield
         return
-    process = multiprocessing.get_context("fork").Process(target=_quietly, args=(work,))
-    process.start()
+    process = _fork(_quietly, work)
     try:
         yield
-    finally:
         process.join()
+    finally:
+        _end([process])
 
 
 def _quietly(work: Callable[[], object]) -> None:
@@ -108,15 +157,68 @@ def slot() -> int:
     return _slots[-1]
 
 
-def _take_slot(taken: Any) -> None:
-    with taken.get_lock():
-        _slots.append(taken.value)
-        taken.value += 1
-
-
 def _forks() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1
 
 
-def _nth(number: int) -> Any:
-    return _shared[-1][number].work()
+def _fork(work: Callable[..., None], *arguments: Any) -> BaseProcess:
+    process = multiprocessing.get_context("fork").Process(
+        target=_child, args=(os.getpid(), work, *arguments), daemon=True
+    )
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return process
+
+
+def _child(parent: int, work: Callable[..., None], *arguments: Any) -> None:
+    signal.signal(signal.SIGINT, lambda *_: None)  # an ignored one would be ignored by a Pandoc too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # it takes its temporary files with it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() == parent:
+        work(*arguments)
+
+
+def _serve(connection: Connection, pieces: Sequence[Piece], number: int) -> None:
+    _slots.append(number)
+    while True:
+        try:
+            answer = True, pieces[connection.recv()].work()
+        except EOFError:
+            return
+        except Exception as error:
+            answer = False, _portable(error)
+        connection.send(answer)
+
+
+def _portable(error: BaseException) -> BaseException:
+    """The error as it can be sent, with its traceback as a note."""
+    trace = "".join(traceback.format_exception(error))
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    error.add_note(f"In a fork:\n{trace}")
+    return error
+
+
+def _received(connection: Connection, fork: BaseProcess) -> tuple[bool, Any]:
+    try:
+        fine, made = connection.recv()
+    except (EOFError, ConnectionResetError):
+        fork.join()
+        status = f"a process of the build ended with status {fork.exitcode}"
+        raise BuildError([f"{status}; if memory is short, allow fewer cores"]) from None
+    return fine, made
+
+
+def _end(forks: Iterable[BaseProcess]) -> None:
+    for fork in forks:
+        fork.terminate()
+    for fork in forks:
+        fork.join(_PATIENCE_S)
+        fork.kill()
+        fork.join()

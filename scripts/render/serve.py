@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,6 +24,7 @@ _RELOAD = b"""<script>(function poll(seen) {
     if (seen && now !== seen) location.reload(); else setTimeout(poll, 700, now);
   }).catch(() => setTimeout(poll, 3000, seen));
 })();</script>"""
+_LOOKS, _MOMENT_S = 3, 0.02
 _WATCHED = ("*.md", "*.bib", "_quarto.yml", "chapters/**/*", "scripts/render/**/*")
 
 
@@ -31,8 +33,11 @@ def stamp(root: Path, output: Path) -> dict[str, int]:
     found: dict[str, int] = {}
     for pattern in _WATCHED:
         for path in root.glob(pattern):
-            if path.is_file() and output not in path.parents and "__pycache__" not in path.parts:
-                found[str(path)] = path.stat().st_mtime_ns
+            if output in path.parents or "__pycache__" in path.parts:
+                continue
+            with suppress(OSError):  # an editor may replace a file by deleting it first
+                if path.is_file():
+                    found[str(path)] = path.stat().st_mtime_ns
     return found
 
 
@@ -44,13 +49,13 @@ class _Handler(SimpleHTTPRequestHandler):
             self._send(200, self.version.encode(), "text/plain")
             return
         path = Path(self.translate_path(self.path))
-        path = path / "index.html" if path.is_dir() else path
+        path = path / "index.html" if self.path.split("?")[0].endswith("/") or path.is_dir() else path
         if path.suffix not in ("", ".html"):
             super().do_GET()
             return
-        found = path.is_file()
-        page = path if found else Path(str(self.directory)) / "404.html"
-        self._send(200 if found else 404, page.read_bytes() + _RELOAD, "text/html; charset=utf-8")
+        page, missing = _content(path), Path(str(self.directory)) / "404.html"
+        text = page if page is not None else _content(missing) or b""
+        self._send(404 if page is None else 200, text + _RELOAD, "text/html; charset=utf-8")
 
     def _send(self, status: int, body: bytes, kind: str) -> None:
         self.send_response(status)
@@ -64,16 +69,38 @@ class _Handler(SimpleHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a browser need not wait for the rest
+            super().handle_error(request, client_address)
+
+
+def _content(page: Path) -> bytes | None:
+    """What a page says; between two sites there is none for a moment."""
+    for _ in range(_LOOKS):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return page.read_bytes()
+        time.sleep(_MOMENT_S)
+    return None
+
+
 def serve(root: Path, output: Path, port: int, rebuild: Callable[[], None]) -> int:
     """Build, then serve ``output`` on the loopback address until interrupted."""
     if not 0 <= port <= 65535:
         raise BuildError([f"--port: expected 0 to 65535, found {port}"])
-    rebuild()
     handler = partial(_Handler, directory=str(output))
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        server = _Server(("127.0.0.1", port), handler)
     except OSError as error:
-        raise BuildError([f"--port {port}: {error.strerror}"]) from None
+        raise BuildError(
+            [f"--port {port}: {error.strerror}; name another, as in `make serve PORT=8001`"]
+        ) from None
+    with server:
+        rebuild()
+        return _watch(server, root, output, rebuild)
+
+
+def _watch(server: _Server, root: Path, output: Path, rebuild: Callable[[], None]) -> int:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"serving http://127.0.0.1:{server.server_port}/ (Ctrl+C ends)", file=sys.stderr, flush=True)
     seen = stamp(root, output)
@@ -87,10 +114,10 @@ def serve(root: Path, output: Path, port: int, rebuild: Callable[[], None]) -> i
             try:
                 rebuild()
                 _Handler.version = str(time.time_ns())
-            except BuildError as error:
+            except (BuildError, OSError) as error:
+                lines = error.lines if isinstance(error, BuildError) else [str(error)]
                 print(
-                    "\n".join(["build: mistakes; still serving the last good site", *error.lines]),
-                    file=sys.stderr,
+                    "\n".join(["build: mistakes; still serving the last good site", *lines]), file=sys.stderr
                 )
     except KeyboardInterrupt:
         return 0

@@ -6,11 +6,14 @@ site as it was.
 
 from __future__ import annotations
 
+import errno
 import html
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +50,9 @@ class Result:
 
 Extra = Callable[[Book, "list[Draft]", Register, Pandoc, Problems], "Job[dict[str, bytes]]"]
 Ahead = Callable[[Path, Path], "Callable[[], object] | None"]
+_STAGED = "-building-"
+_LEFT_S = 3600  # no build takes that long to write its files
+_TRIES = 20
 _SLASHES = re.compile(r"^\s*//.*\n", re.M)
 
 
@@ -69,6 +75,7 @@ def build(
     """
     problems = Problems()
     book = load(root, problems)
+    paths = [page.path for page in book.pages]
     cache = cache or root / ".quarto" / "embedded"
     pandoc = Pandoc(cache / "pandoc")
     register = Register()
@@ -102,7 +109,7 @@ def build(
     files["llms.txt"] = llms(book, site)
     files |= {built.twin: body.markdown.encode() for built, body in zip(site, found, strict=True)}
     if ebook:
-        problems.raise_if_any()
+        problems.raise_if_any(paths)
         chapters = [
             Chapter(d.page, d.blocks, d.transform, str(d.source.last_run.get("date", ""))) for d in drafts
         ]
@@ -110,7 +117,7 @@ def build(
         files[NAME] = epub(book, chapters, pandoc, cited, cache / "epub")
     made = {"assets/fonts.css", "assets/math.css", *(f"assets/licences/{name}" for name in LICENCES)}
     _check(drafts, pages, {*files, *made}, problems)
-    problems.raise_if_any()
+    problems.raise_if_any(paths)
     sheets, texts = together(fonts(list(pages.values()), cache / "fonts"), licences(cache / "fonts"))
     files |= {f"assets/{name}": text.encode() for name, text in sheets.items()}
     files |= {f"assets/licences/{name}": text.encode() for name, text in texts.items()}
@@ -215,7 +222,8 @@ def _check(drafts: list[Draft], pages: dict[str, str], files: set[str], problems
 def swap(target: Path, files: dict[str, bytes]) -> None:
     """Write ``files`` into a folder of their own, then put that where ``target`` is."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    _clear(target)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}{_STAGED}", dir=target.parent))
     try:
         for name, data in files.items():
             path = fresh / name
@@ -227,16 +235,35 @@ def swap(target: Path, files: dict[str, bytes]) -> None:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
+def _clear(target: Path) -> None:
+    """Remove what a build of ``target`` left that was ended amid its last step, and no build has now."""
+    for path in target.parent.iterdir():
+        if path.name.startswith(f".{target.name}{_STAGED}"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_ctime > _LEFT_S:
+                    shutil.rmtree(path, ignore_errors=True)
+
+
 def put_in_place(fresh: Path, target: Path) -> None:
-    """Rename ``fresh`` to ``target``; what was there goes after that, or comes back if it fails."""
+    """Rename ``fresh`` to ``target``; what was there goes after that, or comes back if it fails.
+
+    Where another build does so at the same time, the later one stays.
+    """
     old = fresh.with_name(fresh.name + "-old")
-    shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        target.rename(old)
     try:
-        fresh.rename(target)
-    except OSError:
-        if old.exists():
+        for tries_left in reversed(range(_TRIES)):
+            shutil.rmtree(old, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                target.rename(old)
+            try:
+                fresh.rename(target)
+                break
+            except OSError as error:
+                if not tries_left or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+    except BaseException:
+        with suppress(OSError):  # nothing was there, or another build's site is by now
             old.rename(target)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
