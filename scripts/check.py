@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 STYLED = ("code", "scripts", "tests", "conftest.py")
 TYPED = ("code/modelcall", "scripts", "conftest.py")
 # What a reader of a log wants even of a test run that passed: counts, and what did not run and why.
+# They import what only a benchmark's or the training's environment has.
+_NO_DOCTESTS = ("--ignore=scripts/bench", "--ignore=scripts/house_model")
 _TELLING = re.compile(
     r"^(SKIPPED|XFAIL)|^=*\s*\d+ (passed|failed|error|skipped|xfailed|deselected).* in [\d.]+s"
 )
@@ -67,7 +69,7 @@ def gates(budget: str, folder: Path) -> list[Gate]:
         *fast,
         Gate(
             "tests, doctests",
-            (*pytest, *workers, "--doctest-modules", "tests", "code/modelcall"),
+            (*pytest, *workers, "--doctest-modules", "tests", "code/modelcall", "scripts", *_NO_DOCTESTS),
             counts=True,
         ),
         Gate("notebooks run anew", (*pytest, *workers, "--nbval", "chapters"), counts=True),

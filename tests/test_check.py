@@ -78,4 +78,4 @@ def test_every_file_a_gate_names_exists(budget: str, tmp_path: Path) -> None:
     for each in check.gates(budget, tmp_path / "_book"):
         for argument in each.command[1:]:
             if "/" in argument and not argument.startswith(str(tmp_path)):
-                assert (check.ROOT / argument).exists(), f"{each.name}: {argument}"
+                assert (check.ROOT / argument.removeprefix("--ignore=")).exists(), f"{each.name}: {argument}"
