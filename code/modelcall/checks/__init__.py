@@ -3,8 +3,9 @@
 One module for each chapter; each exercise in it grades the reader's own object, offline:
 
 >>> from modelcall.checks import ch01 as check
->>> check.exercise_1_1(lambda logprobs: (0.4, 0.4))
-Exercise 1.1: not yet. recover([-0.5, -0.5]): the first result is 0.4; expected 0.3679
+>>> check.exercise_1_1(lambda logprobs: (0.4, 0.4))  # doctest: +NORMALIZE_WHITESPACE
+Exercise 1.1: not yet. recover([-0.5, -0.5]): the first result is 0.4; expected 0.3679:
+round what you print, not the result
 Hint 1 of 3: Probabilities of tokens in a row multiply; what do their logarithms do?
 
 How an answer is run and judged is in :mod:`modelcall.checks.grading`.
