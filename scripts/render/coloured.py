@@ -30,6 +30,7 @@ _BLOCK = re.compile(
     re.S,
 )
 _TOKEN = re.compile(r'<span class="(\w\w)">|<span [^>]*>|<(a) [^>]*></a>|(</span>)|([^<]+)')
+_LONG = re.compile(r'"""|\'\'\'|(?:&quot;){3}|(?:&#39;){3}')  # quotes of a docstring
 _Run = tuple[str, str]  # element of the colour or "", text
 
 
@@ -39,13 +40,18 @@ def compact(page: str) -> str:
 
 
 def _block(match: re.Match[str]) -> str:
-    runs = _runs(match[2])
-    folds = docstring_rests("".join(text for _, text in runs)) if match[1] == "python" else []
-    return f'<div class="sourceCode"><pre><code>{_markup(runs, folds)}</code></pre></div>'
+    runs = _runs(match[2].replace("&quot;", '"').replace("&#39;", "'"))
+    folds: list[tuple[int, int]] = []
+    if match[1] == "python" and _LONG.search(match[2]):
+        runs = [(name, html.unescape(text)) for name, text in runs]  # a fold's place is the text's
+        folds = docstring_rests("".join(text for _, text in runs))
+        runs = runs if folds else [(name, html.escape(text, quote=False)) for name, text in runs]
+    markup = _folded(runs, folds) if folds else "".join(_coloured(name, text) for name, text in runs)
+    return f'<div class="sourceCode"><pre><code>{markup}</code></pre></div>'
 
 
 def _runs(code: str) -> list[_Run]:
-    """The coloured runs of one block; space joins the run before it, as it has no colour."""
+    """The coloured runs of one block, escaped; space joins the run before it, as it has no colour."""
     runs: list[_Run] = []
     names: list[str] = []
     for match in _TOKEN.finditer(code):
@@ -56,7 +62,7 @@ def _runs(code: str) -> list[_Run]:
         elif match[4] is None:
             names.append(COLOURS.get(match[1] or "", ""))
         else:
-            text, name = html.unescape(match[4]), names[-1] if names else ""
+            text, name = match[4], names[-1] if names else ""
             if runs and (runs[-1][0] == name or not text.strip()):
                 runs[-1] = (runs[-1][0], runs[-1][1] + text)
             else:
@@ -64,8 +70,17 @@ def _runs(code: str) -> list[_Run]:
     return runs
 
 
-def _markup(runs: list[_Run], folds: list[tuple[int, int]]) -> str:
-    """The runs as HTML, with each (start, end) of the text in a ``<d->``."""
+def _coloured(name: str, text: str) -> str:
+    """A run as HTML. Space at its ends stays outside: what follows a fold is an element of its own."""
+    inner = text.strip()
+    if not (name and inner):
+        return text
+    start = text.index(inner)
+    return f"{text[:start]}<{name}>{inner}</{name}>{text[start + len(inner) :]}"
+
+
+def _folded(runs: list[_Run], folds: list[tuple[int, int]]) -> str:
+    """The runs of plain text as HTML, with each (start, end) of the text in a ``<d->``."""
     marks = {at: mark for start, end in folds for at, mark in ((start, "<d->"), (end, "</d->"))}
     out: list[str] = []
     at = 0
@@ -73,14 +88,7 @@ def _markup(runs: list[_Run], folds: list[tuple[int, int]]) -> str:
         cuts = sorted({0, len(text), *(mark - at for mark in marks if 0 < mark - at < len(text))})
         for start, end in pairwise(cuts):
             out.append(marks.get(at + start, ""))
-            piece = text[start:end]
-            # Space at the ends stays outside, so that what follows a fold is an element of its own.
-            inner = piece.strip()
-            before, after = piece.partition(inner)[::2] if inner else (piece, "")
-            shown = html.escape(inner, quote=False)
-            out.append(
-                f"{before}<{name}>{shown}</{name}>{after}" if name and inner else before + shown + after
-            )
+            out.append(_coloured(name, html.escape(text[start:end], quote=False)))
         at += len(text)
     return "".join(out)
 
@@ -95,8 +103,6 @@ def docstring_rests(code: str) -> list[tuple[int, int]]:
     >>> [code[start:end] for start, end in docstring_rests(code)]
     ['\\n\\n    Two.']
     """
-    if not re.search(r'"""|\'\'\'', code):
-        return []
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError):

@@ -25,7 +25,6 @@ __all__ = ["SCRIPT", "convert", "start"]
 
 SCRIPT = Path(__file__).with_name("pandoc.lua")
 _PATIENCE_S = 300  # for one answer; the longest chapter takes a second
-_CHUNK = select.PIPE_BUF  # what a pipe that can be written to takes at once
 
 
 class _Converter:
@@ -43,6 +42,8 @@ class _Converter:
             stderr=self.errors,
             bufsize=0,
         )
+        assert self.process.stdin
+        os.set_blocking(self.process.stdin.fileno(), False)  # a write takes what the pipe has room for
 
     @property
     def ended(self) -> bool:
@@ -73,9 +74,10 @@ class _Converter:
     def _send(self, data: bytes) -> None:
         stdin = self.process.stdin
         assert stdin
-        for start in range(0, len(data), _CHUNK):
+        left = memoryview(data)
+        while left:
             self._wait_for(stdin, select.POLLOUT)
-            stdin.write(data[start : start + _CHUNK])
+            left = left[stdin.write(left) or 0 :]
 
     def _received(self, whole: Callable[[bytearray], bool], found: bytes = b"") -> bytes:
         stdout = self.process.stdout

@@ -78,6 +78,8 @@ def build(
     paths = [page.path for page in book.pages]
     cache = cache or root / ".quarto" / "embedded"
     pandoc = Pandoc(cache / "pandoc")
+    if not pandoc.cache.is_dir():
+        pandoc.ready(len(book.pages))  # it will be needed, and is slow to start
     register = Register()
     with beside(ahead(root, cache) if ahead else None):
         (drafts,) = together(read_pages(book, pandoc, register, problems))
