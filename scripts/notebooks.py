@@ -25,6 +25,7 @@ import quick_imports  # noqa: F401  # before nbformat
 import nbformat
 import yaml
 from nbformat import NotebookNode as NotebookNode
+from nbformat.v4.nbjson import JSONReader
 
 from render.source import LOADER
 
@@ -75,7 +76,7 @@ def read(path: Path, root: Path = ROOT) -> NotebookNode:
             for number, cell in enumerate(data.get("cells") or [], 1):
                 cell["id"] = f"cell-{number}"
         nbformat.validate(data)
-        notebook: NotebookNode = nbformat.v4.reads(json.dumps(data))  # nbformat.reads would validate again
+        notebook: NotebookNode = JSONReader().to_notebook(data)  # nbformat.reads would validate again
         if not isinstance(notebook.metadata.get("modelcall", {}), dict):
             raise ValueError("its metadata.modelcall, the record of the last sync, is no mapping")
     except (OSError, ValueError, TypeError, KeyError, RecursionError, nbformat.ValidationError) as error:

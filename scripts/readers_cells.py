@@ -8,11 +8,11 @@ alternative texts a folded description.
 
 from __future__ import annotations
 
-import copy
 import re
 import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from nbformat import NotebookNode
@@ -210,7 +210,9 @@ def _code_cell(code: _Parts, student: bool) -> NotebookNode:
 
 def _displayed(output: NotebookNode, options: dict[str, Any]) -> NotebookNode:
     """An output to keep; what the page takes for Markdown is Markdown here, printed or not."""
-    kept = copy.deepcopy(output)
+    kept = NotebookNode(output)  # what is in it is text, which nobody changes
+    if "data" in output:
+        kept["data"] = NotebookNode(output.data)
     if output.output_type == "stream" and _is_markdown(output, options):
         data = NotebookNode({"text/markdown": output.text, "text/plain": output.text})
         kept = NotebookNode(output_type="display_data", metadata=NotebookNode(), data=data)
@@ -288,6 +290,7 @@ def missing_names(drafts: list[Draft], removed: dict[str, str]) -> Iterator[tupl
         kept |= _bound(draft.code.source)
 
 
+@cache
 def _table(source: str) -> symtable.SymbolTable | None:
     plain = re.sub(r"(?m)^\s*[%!].*$|^from __future__ import .*$", "", source)
     try:
