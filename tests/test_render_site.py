@@ -23,7 +23,7 @@ from tests.render.sample import SVG, write
 
 from build import main as build_main
 from render.links import broken_links, inventory
-from render.pandoc import Pandoc, write_atomic
+from render.pandoc import Pandoc, identity, write_atomic
 from render.problems import BuildError
 from render.site import build, swap
 from render.source import _preformatted
@@ -243,6 +243,20 @@ def test_a_damaged_cache_is_made_again(book: Path) -> None:
     before = snapshot(book / "_book")
     assert build(book).pandoc_runs > 0
     assert snapshot(book / "_book") == before
+
+
+def test_a_new_wheel_is_another_pandoc_beside_an_old_one_of_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old one gives way to the wheel's, so what is kept depends on the wheel's."""
+    (tmp_path / "pandoc").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "pandoc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = set()
+    for version in ("1.17", "1.18"):
+        monkeypatch.setattr("render.pandoc._wheel_version", lambda version=version: version)
+        found.add(identity())
+    assert len(found) == 2
 
 
 def test_old_pandoc_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

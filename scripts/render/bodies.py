@@ -49,8 +49,8 @@ def bodies(drafts: list[Draft], listing: Page | None, pandoc: Pandoc, folder: Pa
         pieces.append(Piece(partial(_markdown, pandoc, draft), size))
     pandoc.ready(len(pieces))
     results = yield pieces
-    for (key, _), html, markdown in zip(missing, results[::2], results[1::2], strict=True):
-        kept[key] = replace(html, markdown=markdown)
+    for (key, _), body, markdown in zip(missing, results[::2], results[1::2], strict=True):
+        kept[key] = replace(body, markdown=markdown)
         memory.keep(key, asdict(kept[key]))
     return [kept[key] for key in keys]
 

@@ -214,6 +214,6 @@ def _script() -> str:
 
 def identity() -> str:
     """What changes when another Pandoc is installed or it is used in another way, without starting it."""
-    path = shutil.which("pandoc") or ""
-    pandoc = f"{path} {Path(path).stat().st_mtime_ns}" if path else _wheel_version()
-    return f"{pandoc} {_script()}"
+    path = shutil.which("pandoc")
+    system = f"{path} {Path(path).stat().st_mtime_ns}" if path else ""
+    return f"{system} {_wheel_version()} {_script()}"  # the wheel's too: an old one of the system gives way

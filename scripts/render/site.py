@@ -83,11 +83,7 @@ def build(
     register = Register()
     with beside(ahead(root, cache) if ahead else None):
         (drafts,) = together(read_pages(book, pandoc, register, problems))
-        for draft in drafts:
-            resolver = Resolver(draft.source, register, problems)
-            draft.blocks = resolver.walk(draft.blocks)
-            draft.cited = resolver.cited
-        listing = _say(book, drafts, pandoc, problems)
+        listing = _say(book, drafts, register, pandoc, problems)
     jobs: list[Job[Any]] = [bodies(drafts, listing, pandoc, cache / "bodies")]
     jobs += [extra(book, drafts, register, pandoc, problems)] if extra else []
     found, *more = together(*jobs)
@@ -128,8 +124,14 @@ def build(
     return Result(target, len(pages), pandoc.runs)
 
 
-def _say(book: Book, drafts: list[Draft], pandoc: Pandoc, problems: Problems) -> Page | None:
+def _say(
+    book: Book, drafts: list[Draft], register: Register, pandoc: Pandoc, problems: Problems
+) -> Page | None:
     """Put the words of references and citations into the pages; return the page that lists the works."""
+    for draft in drafts:
+        resolver = Resolver(draft.source, register, problems)
+        draft.blocks = resolver.walk(draft.blocks)
+        draft.cited = resolver.cited
     listing = next((d for d in drafts if "::: {#refs}" in d.source.text or "#refs" in _ids(d.blocks)), None)
     citing = next((d for d in drafts if d.cited), None)
     if citing and listing is None:
